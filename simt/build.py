@@ -1,0 +1,365 @@
+"""Compiles rewritten sources against precompiled headers and links them into an extension."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+from . import cache
+from .errors import CompileError, Diagnostic, LinkError, MissingSources, NoCompiler, UndeclaredFunction
+from .rewrite import Rewritten, rewrite, tokenize
+
+_HERE = Path(__file__).parent
+_TORCH = Path(torch.__file__).parent
+
+# -fno-strict-aliasing and -fwrapv: nvcc allows float4* casts and wraps integers; -fno-finite-loops: an endless
+# kernel is endless; -fno-gnu-unique: two builds of one kernel must not share its variables.
+_FLAGS = (
+    "-std=c++20 -O2 -g1 -fPIC -w -fvisibility=hidden -fno-gnu-unique -fno-strict-aliasing -fwrapv -fno-finite-loops "
+    "-fno-math-errno -fno-trapping-math -fno-semantic-interposition -D_GLIBCXX_USE_CXX11_ABI=1"
+).split()
+_RUNTIME = ("fiber", "worker", "collectives", "fault", "module", "memory", "launch")
+
+# torch:: and at:: functions that the light header declares; other names need the whole list of operators.
+_LIGHT = set(
+    """
+    empty zeros ones full empty_like zeros_like ones_like full_like empty_strided Tensor TensorOptions IntArrayRef
+    ArrayRef TensorList Scalar ScalarType Device DeviceType DeviceGuard Half BFloat16 optional nullopt Dtype dtype
+    device requires_grad NoGradGuard kFloat kDouble kHalf kBFloat16 kInt kLong kShort kChar kByte kBool kUInt8 kInt8
+    kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64 kCPU kCUDA kStrided cuda MemoryFormat PackedTensorAccessor
+    PackedTensorAccessor32 PackedTensorAccessor64 TensorAccessor GenericPackedTensorAccessor RestrictPtrTraits
+    DefaultPtrTraits Layout device_of acc_type Error TypeMeta SmallVector c10 at kI32 kI64 kF16 kF32 kF64 kU8 kI8 kI16
+    opmath_type OptionalDeviceGuard headeronly util
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One translation unit: what the student knows it as, its text with #line marks, and its flags."""
+
+    label: str
+    text: str
+    full: bool  # needs the header with every operator
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A linked extension and what building it took."""
+
+    path: Path
+    compiled: int  # units that were compiled now
+
+
+@lru_cache(maxsize=1)
+def compiler() -> tuple[str, str]:
+    """The C++ compiler and its version line. Raises NoCompiler."""
+    wanted = os.environ.get("CXX")
+    for name in [wanted] if wanted else ["g++", "c++"]:
+        path = shutil.which(name)
+        if not path:
+            continue
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+        if version.returncode == 0 and "clang" not in version.stdout.split("\n")[0]:
+            return path, version.stdout.split("\n")[0]
+    raise NoCompiler(
+        f"No C++ compiler was found ({wanted or 'g++'}): install GCC 11 or later, on Debian and Ubuntu with `sudo apt install g++`."
+    )
+
+
+def _includes(shim: bool = False, python: bool = False) -> list[str]:
+    """shim: a student's #include lines find simt's stand-ins for CUDA's and torch's headers, already included."""
+    flags = [f"-I{_HERE / 'include' / 'shim'}"] if shim else []
+    flags.append(f"-I{_HERE / 'include'}")
+    for f in (_TORCH / "include", _TORCH / "include/torch/csrc/api/include"):
+        flags += ["-isystem", str(f)]
+    if python:
+        flags += ["-isystem", sysconfig.get_path("include"), f"-I{_HERE / 'src'}"]
+    return flags
+
+
+@lru_cache(maxsize=1)
+def _base_key() -> str:
+    texts = []
+    for folder in ("include", "src"):
+        for path in sorted((_HERE / folder).rglob("*")):
+            if path.is_file():
+                texts += [str(path.relative_to(_HERE)), path.read_text()]
+    path, version = compiler()
+    return cache.key_of(path, version, torch.__version__, str(_TORCH), sys.version, " ".join(_FLAGS), *texts)
+
+
+def base() -> Path:
+    """The folder with the runtime, the binder and the precompiled header, built where there is none (about 20 s)."""
+    place, made = cache.entry("base", _base_key(), _make_base)
+    if made:
+        cache.trim("base", 3)
+    return place
+
+
+def warm() -> bool:
+    """Whether base() has nothing to do."""
+    return (cache.cache_dir() / "base" / _base_key()).is_dir()
+
+
+def full_header() -> Path:
+    """The folder with the precompiled header that has every operator, built where there is none (about 25 s)."""
+    return cache.entry("full", _base_key(), lambda folder: _precompile(folder, "prelude_full"))[0]
+
+
+def _make_base(folder: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(_precompile, folder, "prelude"),
+            pool.submit(_make_runtime, folder),
+            pool.submit(_make_binder, folder),
+        ]
+        for job in jobs:
+            job.result()
+    # Linked last: the binder needs the runtime.
+    libraries = [f"-L{_TORCH / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10", f"-Wl,-rpath,{_TORCH / 'lib'}"]
+    _run_or_fail(
+        [compiler()[0], "-shared", str(folder / "bind.o"), "-o", str(folder / "_simt_bind.so"), f"-L{folder}", "-lsimt_runtime",
+         "-Wl,-rpath,$ORIGIN", *libraries]
+    )
+    (folder / "bind.o").unlink()
+
+
+def _precompile(folder: Path, name: str) -> None:
+    shutil.copy(_HERE / "include/simt" / f"{name}.h", folder / f"{name}.h")
+    _run_or_fail([compiler()[0], *_FLAGS, *_includes(), "-x", "c++-header", str(folder / f"{name}.h"), "-o", str(folder / f"{name}.h.gch")])
+
+
+def _make_runtime(folder: Path) -> None:
+    sources = [str(_HERE / "src" / f"{name}.cpp") for name in _RUNTIME]
+    _run_or_fail(
+        [compiler()[0], *_FLAGS, f"-I{_HERE / 'include'}", f"-I{_HERE / 'src'}", "-shared", *sources, "-o",
+         str(folder / "libsimt_runtime.so"), "-Wl,-soname,libsimt_runtime.so", "-Wl,-z,defs", "-lpthread", "-ldl"]
+    )
+
+
+def _make_binder(folder: Path) -> None:
+    flags = [f for f in _FLAGS if f != "-O2"] + ["-O1"]
+    _run_or_fail([compiler()[0], *flags, *_includes(python=True), "-c", str(_HERE / "src/bind.cpp"), "-o", str(folder / "bind.o")])
+
+
+def _run_or_fail(command: list[str]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        lines = [l for l in result.stderr.splitlines() if "error" in l or "No space" in l or "Killed" in l][:3]
+        raise NoCompiler(
+            f"simt's own runtime did not build with {compiler()[1]} (exit status {result.returncode}): {' / '.join(lines) or 'no message'}"
+        )
+
+
+# ---- a submission ----
+
+
+def build(name: str, cpp: list[str], cuda: list[str], functions: dict[str, str] | None, flags: list[str], links: list[str]) -> Built:
+    """Builds an extension and returns where it lies.
+
+    cpp, cuda: the sources; functions: names to bind and their docstrings, or None where the sources bind by hand.
+    Raises CompileError and its kinds, NoCompiler.
+    """
+    _check_declared(cpp, cuda, functions)
+    units, kernels, shared = _units(cpp, cuda, functions, flags)
+    folder = base()
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(lambda unit: _object(unit, folder), units))
+    key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *links, ",".join(kernels), ",".join(shared))
+    place, _ = cache.entry("extension", key, lambda made: _link(made, [p / "unit.o" for p, _ in objects], folder, links))
+    compiled = sum(made for _, made in objects)
+    if compiled:
+        cache.trim("object", 400)
+        cache.trim("extension", 200)
+    return Built(place / "extension.so", compiled)
+
+
+def _label(kind: str, i: int, count: int) -> str:
+    return kind if count == 1 else f"{kind}[{i}]"
+
+
+def _units(cpp, cuda, functions, flags) -> tuple[list[Unit], list[str], list[str]]:
+    kernels, shared = [], []
+    units = []
+    by_hand = []
+    rewritten_cpp = [rewrite(s, _label("cpp_sources", i, len(cpp)), cuda=False) for i, s in enumerate(cpp)]
+    rewritten_cuda = [rewrite(s, _label("cuda_sources", i, len(cuda)), cuda=True) for i, s in enumerate(cuda)]
+    by_hand = [_label("cpp_sources", i, len(cpp)) for i, r in enumerate(rewritten_cpp) if r.binds_by_hand]
+    by_hand += [_label("cuda_sources", i, len(cuda)) for i, r in enumerate(rewritten_cuda) if r.binds_by_hand]
+    _check_bindings(by_hand, functions)
+    for r in rewritten_cuda:
+        kernels += [k for k in r.kernels if k not in kernels]
+        shared += [s for s in r.shared if s not in shared]
+    if cpp or functions:
+        text = _marked(rewritten_cpp, "cpp_sources") + _binding(functions)
+        units.append(Unit("cpp_sources", text, _needs_all(rewritten_cpp), tuple(flags)))
+    if cuda:
+        head = "#define __CUDACC__ 1\n#define __CUDA_ARCH__ 750\n#define __NVCC__ 1\n"
+        text = head + _marked(rewritten_cuda, "cuda_sources") + _names(kernels, shared)
+        units.append(Unit("cuda_sources", text, _needs_all(rewritten_cuda), tuple(flags)))
+    return units, kernels, shared
+
+
+def _marked(sources: list[Rewritten], kind: str) -> str:
+    return "".join(f'#line 1 "{_label(kind, i, len(sources))}"\n{s.text}\n' for i, s in enumerate(sources))
+
+
+def _binding(functions: dict[str, str] | None) -> str:
+    if functions is None:
+        return ""
+    lines = ['#line 1 "functions"', 'extern "C" SIMT_API void simt_functions(void* into) {', "auto& all = *static_cast<std::vector<::simt::Function>*>(into);"]
+    for name, doc in functions.items():
+        escaped = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'all.push_back(::simt::make_function("{name}", &{name})); all.back().doc = "{escaped}";')
+    return "\n".join([*lines, "}", ""])
+
+
+def _names(kernels: list[str], shared: list[str]) -> str:
+    """Names for the runtime: which functions are kernels, and which variables are static shared arrays."""
+    texts = {"simt_kernel_names": kernels, "simt_shared_names": shared}
+    return '#line 1 "names"\n' + "".join(
+        f'extern "C" SIMT_API const char {symbol}[]; const char {symbol}[] = "{"".join(n + "," for n in names)}";\n'
+        for symbol, names in texts.items()
+    )
+
+
+def _needs_all(sources: list[Rewritten]) -> bool:
+    for source in sources:
+        for match in re.finditer(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", source.text):
+            if match[1] not in _LIGHT:
+                return True
+    return False
+
+
+# ---- checks that stock load_inline makes by failing obscurely ----
+
+
+def _check_declared(cpp: list[str], cuda: list[str], functions: dict[str, str] | None) -> None:
+    if not functions:
+        return
+    words = {t.text for source in cpp for t in tokenize(source) if t.kind == "word"}
+    missing = [name for name in functions if name not in words]
+    if not missing:
+        return
+    listed = " and ".join(f"`{name}`" for name in missing)
+    declared = _signature(missing[0], cuda)
+    mend = f" Add its declaration, `{declared};`, to cpp_sources." if declared else " Add its declaration to cpp_sources."
+    if not any(s.strip() for s in cpp):
+        raise MissingSources(
+            [Diagnostic("cpp_sources", 0, 0, "error", f"functions= names {listed}, but cpp_sources is empty: the binding is made there and must know the function.{mend}")]
+        )
+    raise UndeclaredFunction([Diagnostic("cpp_sources", 0, 0, "error", f"functions= names {listed}, which cpp_sources does not declare.{mend}")])
+
+
+def _signature(name: str, cuda: list[str]) -> str:
+    """The head of the function's definition in the CUDA sources, on one line; empty if there is none."""
+    for source in cuda:
+        match = re.search(rf"^[ \t]*((?:[\w:<>,&*]+[ \t]+)+{re.escape(name)}\s*\([^;{{]*\))\s*\{{", source, re.MULTILINE)
+        if match:
+            return " ".join(match[1].split())
+    return ""
+
+
+def _check_bindings(by_hand: list[str], functions: dict[str, str] | None) -> None:
+    if len(by_hand) > 1:
+        raise CompileError([Diagnostic(by_hand[1], 0, 0, "error", f"PYBIND11_MODULE stands in {by_hand[0]} and in {by_hand[1]}: an extension has one.")])
+    if by_hand and functions is not None:
+        raise CompileError(
+            [Diagnostic(by_hand[0], 0, 0, "error", "functions= makes a PYBIND11_MODULE of its own, and the source has one too: keep one of the two.")]
+        )
+    if not by_hand and functions is None:
+        raise CompileError([Diagnostic("functions", 0, 0, "error", "Nothing is bound: pass functions=[…] or write a PYBIND11_MODULE.")])
+
+
+# ---- compiling and linking ----
+
+
+def _object(unit: Unit, folder: Path) -> tuple[Path, bool]:
+    header = full_header() / "prelude_full.h" if unit.full else folder / "prelude.h"
+    key = cache.key_of(_base_key(), unit.label, unit.text, *unit.flags, str(unit.full))
+    return cache.entry("object", key, lambda made: _compile(unit, header, made))
+
+
+def _compile(unit: Unit, header: Path, folder: Path) -> None:
+    source = folder / "unit.cpp"
+    source.write_text(unit.text)
+    command = [compiler()[0], *_FLAGS, *unit.flags, *_includes(shim=True), "-include", str(header), "-fdiagnostics-color=never",
+               "-fmax-errors=20", "-c", str(source), "-o", str(folder / "unit.o")]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if result.returncode != 0:
+        raise CompileError(_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", _last_words(result))])
+
+
+def _last_words(result: subprocess.CompletedProcess) -> str:
+    lines = [l.strip() for l in result.stderr.splitlines() if l.strip()]
+    return lines[-1] if lines else f"The compiler ended with status {result.returncode} and no message."
+
+
+_MESSAGE = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<severity>fatal error|error|warning|note): (?P<message>.*)$")
+
+
+def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
+    """g++'s messages about the student's lines; an error inside a header is told at the line that led there."""
+    lines = _source_lines(unit)
+    found, via = [], None
+    for text in output.splitlines():
+        inclusion = re.match(r"^(?:In file included|\s+) from ([^:]+):(\d+)|^([^:]+):(\d+):\d+:   required from here", text)
+        if inclusion:
+            file, line = inclusion[1] or inclusion[3], int(inclusion[2] or inclusion[4])
+            via = (file, line) if (file, line) in lines else via
+        match = _MESSAGE.match(text)
+        if not match:
+            continue
+        severity = "error" if "error" in match["severity"] else match["severity"]
+        place = (match["file"], int(match["line"]))
+        if place in lines:
+            found.append(Diagnostic(place[0], place[1], int(match["column"] or 0), severity, match["message"], lines[place]))
+        elif severity == "error":
+            file, line = via or (unit.label, 0)
+            found.append(Diagnostic(file, line, 0, severity, match["message"], lines.get((file, line), "")))
+        via = via if severity == "note" else None
+    # Errors first, in their order: notes and warnings explain, they don't lead.
+    return [d for d in found if d.severity == "error"] + [d for d in found if d.severity != "error"]
+
+
+def _source_lines(unit: Unit) -> dict[tuple[str, int], str]:
+    lines, label, number = {}, "", 0
+    for text in unit.text.split("\n"):
+        mark = re.match(r'#line (\d+) "([^"]+)"$', text)
+        if mark:
+            label, number = mark[2], int(mark[1])
+            continue
+        if label:
+            lines[label, number] = text
+            number += 1
+    return lines
+
+
+def _link(folder: Path, objects: list[Path], base_folder: Path, links: list[str]) -> None:
+    command = [compiler()[0], "-shared", *map(str, objects), "-o", str(folder / "extension.so"), f"-L{base_folder}", "-lsimt_runtime",
+               f"-Wl,-rpath,{base_folder}", f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{_TORCH / 'lib'}", "-Wl,-z,defs", *links]
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if result.returncode == 0:
+        return
+    found = []
+    for text in result.stderr.splitlines():
+        undefined = re.search(r"undefined reference to [`'](.+)'", text)
+        twice = re.search(r"multiple definition of [`'](.+?)'", text)
+        if undefined and undefined[1] != "simt_functions":
+            found.append(f"`{undefined[1]}` is declared and called, but no source defines it with just these parameter types.")
+        elif twice:
+            found.append(f"`{twice[1]}` is defined in more than one source.")
+    unique = list(dict.fromkeys(found)) or [_last_words(result)]
+    raise LinkError([Diagnostic("", 0, 0, "error", message) for message in unique])

@@ -1,0 +1,47 @@
+"""Limits of the GPUs that launches on the CPU are held to."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as launches see it. Memory in bytes, clock in kHz.
+
+    Source of the figures: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and
+    NVIDIA's datasheets for multiprocessors, clock, L2 and memory.
+    """
+
+    name: str
+    major: int
+    minor: int
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    blocks_per_multiprocessor: int
+    registers_per_multiprocessor: int
+    clock_khz: int
+    l2_bytes: int
+    global_bytes: int
+    shared_per_block: int
+    shared_per_block_optin: int
+    shared_per_multiprocessor: int
+
+    def fields(self) -> tuple:
+        return astuple(self)
+
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+
+DEVICES = {
+    d.name: d
+    for d in (
+        Device("T4", 7, 5, 40, 1024, 16, 65536, 1590000, 4 * _MIB, 16 * _GIB, 48 * _KIB, 64 * _KIB, 64 * _KIB),
+        Device("A100", 8, 0, 108, 2048, 32, 65536, 1410000, 40 * _MIB, 40 * _GIB, 48 * _KIB, 163 * _KIB, 164 * _KIB),
+        Device("L4", 8, 9, 58, 1536, 24, 65536, 2040000, 48 * _MIB, 24 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB),
+        Device("H100", 9, 0, 132, 2048, 32, 65536, 1980000, 50 * _MIB, 80 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
+        Device("H200", 9, 0, 132, 2048, 32, 65536, 1980000, 60 * _MIB, 141 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
+    )
+}
+
+DEFAULT = "T4"  # the smallest limits: what launches there launches everywhere

@@ -1,0 +1,214 @@
+"""load_inline on a CPU, the options that kernels run under, and the switch that puts it in torch's place."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import torch
+import torch.utils.cpp_extension
+
+from . import build
+from .devices import DEFAULT, DEVICES
+from .errors import KernelError
+
+GLOBAL_MARK = 0x7FC610BA  # 32-bit words of memory that nobody wrote: a NaN as float32
+SHARED_MARK = 0x7FC5A4ED  # the same in shared memory
+
+_GUARDS = {None: 0, "end": 1, "front": 2}
+_stock_load_inline = torch.utils.cpp_extension.load_inline
+
+
+class _Options(threading.local):
+    """What the next launches run under."""
+
+    schedule: str | int = "forward"
+    guard: str | None = None
+    seconds: float = 30.0
+    device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
+
+
+_options = _Options()
+
+
+@lru_cache(maxsize=1)
+def _binder():
+    """The compiled module that loads extensions, built on first use."""
+    folder = build.base()
+    path = str(folder / "_simt_bind.so")
+    loader = importlib.machinery.ExtensionFileLoader("_simt_bind", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("_simt_bind", loader, origin=path))
+    loader.exec_module(module)
+    module.set_error_maker(_kernel_error)
+    _apply(module)
+    return module
+
+
+def _apply(binder) -> None:
+    schedule = _options.schedule
+    kind = {"forward": 0, "reverse": 1}.get(schedule, 2)
+    seed = int(schedule) & (2**64 - 1) if kind == 2 else 0
+    threads = int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
+    binder.set_options(kind, seed, float(_options.seconds), max(1, threads))
+    binder.set_guard(_GUARDS[_options.guard])
+    if _options.device not in DEVICES:
+        raise ValueError(f"simt knows no device {_options.device!r}: choose one of {', '.join(DEVICES)}.")
+    binder.set_device(*DEVICES[_options.device].fields())
+
+
+def warm_up() -> bool:
+    """Builds what every extension needs (about 20 s) unless it is there; returns whether it was built now."""
+    built = not build.warm()
+    _binder()
+    return built
+
+
+@contextlib.contextmanager
+def run(schedule: str | int | None = None, guard: str | None = None, seconds: float | None = None, device: str | None = None) -> Iterator[None]:
+    """Options for the kernels launched inside.
+
+    schedule: order in which a block's threads and a grid's blocks take turns: "forward", "reverse", or a seed. A
+        sound kernel's result does not depend on it.
+    guard: "end" puts every tensor made inside against an inaccessible page, so that reading or writing past its end
+        is an error that names it; "front" puts the page before it. New memory then holds GLOBAL_MARK.
+    seconds: limit for one launch.
+    device: name of the GPU whose limits hold (DEVICES).
+    """
+    before = dict(schedule=_options.schedule, guard=_options.guard, seconds=_options.seconds, device=_options.device)
+    if guard not in _GUARDS:
+        raise ValueError(f"guard is None, 'end' or 'front', not {guard!r}.")
+    _options.guard = guard
+    if schedule is not None:
+        _options.schedule = schedule
+    if seconds is not None:
+        _options.seconds = seconds
+    if device is not None:
+        _options.device = device
+    binder = _binder()
+    try:
+        _apply(binder)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(_options, name, value)
+        _apply(binder)
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    sycl_sources=None,
+    functions: str | Sequence[str] | dict[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags=None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl=None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> types.ModuleType:
+    """torch.utils.cpp_extension.load_inline, with the CUDA sources compiled for the CPU.
+
+    Arguments as in torch; of the extra flags, -D, -U and -I count, and those that only nvcc or a GPU knows are
+    passed over. The functions of the returned module take and return CPU tensors.
+    Raises CompileError (and its kinds) with the student's lines, NoCompiler; the functions raise KernelError.
+    """
+    if sycl_sources or with_sycl:
+        raise ValueError("simt runs CUDA sources; it has no SYCL.")
+    flags = _kept_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
+    flags += [f"-I{path}" for path in extra_include_paths or []]
+    links = [f for f in extra_ldflags or [] if not re.match(r"-l(cu|nv)", f)]
+    made = build.build(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
+    if verbose:
+        print(f"simt: {name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
+    module = types.ModuleType(name)
+    module.__file__ = str(made.path)
+    module.__dict__.update(_binder().load(str(made.path)))
+    return module
+
+
+def _listed(sources: str | Sequence[str] | None) -> list[str]:
+    if sources is None:
+        return []
+    return [sources] if isinstance(sources, str) else list(sources)
+
+
+def _bound(functions) -> dict[str, str] | None:
+    if functions is None:
+        return None
+    if isinstance(functions, str):
+        functions = [functions]
+    return dict(functions) if isinstance(functions, dict) else {f: f for f in functions}
+
+
+def _kept_flags(flags: list[str]) -> list[str]:
+    kept, take = [], False
+    for flag in flags:
+        if take:
+            kept.append(flag)
+            take = False
+        elif flag in ("-D", "-U", "-I", "-include"):
+            kept.append(flag)
+            take = True
+        elif re.match(r"-[DUI].", flag):
+            kept.append(flag)
+    return kept
+
+
+# ---- faults ----
+
+
+def _kernel_error(reason, message, kernel, source, line, block, thread, code) -> KernelError:
+    """Called by the binder with what the runtime recorded; finds the source line of a fault from its address."""
+    if not line:
+        line_source = _source_line(code)
+        if line_source:
+            source, line = line_source
+    return KernelError(reason, message, kernel, source, line, block, thread)
+
+
+def _source_line(code: list[tuple[str, int]]) -> tuple[str, int] | None:
+    """The innermost place in the student's sources of these addresses, each a module and an offset in it."""
+    for module, offset in code:
+        try:
+            out = subprocess.run(["addr2line", "-i", "-e", module, hex(offset)], capture_output=True, text=True, check=False, timeout=20).stdout
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        for text in out.splitlines():
+            match = re.match(r"(?:.*/)?((?:cuda|cpp)_sources(?:\[\d+\])?):(\d+)", text)
+            if match and int(match[2]) > 0:
+                return match[1], int(match[2])
+    return None
+
+
+# ---- in torch's place ----
+
+
+def enable() -> bool:
+    """Makes torch.utils.cpp_extension.load_inline the CPU one where there is no GPU; returns whether it did."""
+    if torch.cuda.is_available():
+        return False
+    torch.utils.cpp_extension.load_inline = load_inline
+    return True
+
+
+def disable() -> None:
+    """Gives torch its own load_inline back."""
+    torch.utils.cpp_extension.load_inline = _stock_load_inline

@@ -1,0 +1,3 @@
+// Stands in for CUDA's builtin_types.h.
+#pragma once
+#include <simt/cuda_api.h>

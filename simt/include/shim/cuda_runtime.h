@@ -1,0 +1,3 @@
+// Stands in for CUDA's cuda_runtime.h.
+#pragma once
+#include <simt/cuda.h>

@@ -1,0 +1,3 @@
+// Stands in for CUDA's host_defines.h.
+#pragma once
+#include <simt/types.h>

@@ -1,0 +1,3 @@
+// Stands in for CUDA's math_constants.h.
+#pragma once
+#include <simt/math.h>

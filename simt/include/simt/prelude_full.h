@@ -1,0 +1,7 @@
+// The same with every operator of torch, for host code that calls them as functions.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <torch/types.h>
+
+#include <simt/torch_cuda.h>

@@ -1,0 +1,52 @@
+// pybind11's names for the one thing that extensions do with them: binding functions by hand.
+#pragma once
+
+#include <simt/function.h>
+
+namespace pybind11 {
+struct arg_v {
+  simt::Parameter parameter;
+};
+struct arg {
+  const char* name;
+  explicit arg(const char* name) : name(name) {}
+  arg& noconvert(bool = true) { return *this; }
+  arg& none(bool = true) { return *this; }
+  template <class T>
+  arg_v operator=(const T& value) const { return {{name, true, simt::to_value(value)}}; }
+};
+struct module_ {
+  std::vector<simt::Function>& functions;
+  template <class F, class... Extra>
+  module_& def(const char* name, F function, const Extra&... extra) {
+    simt::Function made = simt::make_function(name, function);
+    std::size_t next = 0;
+    (note(made, next, extra), ...);
+    functions.push_back(std::move(made));
+    return *this;
+  }
+  struct Doc {
+    Doc& operator=(const char*) { return *this; }
+  };
+  Doc doc() { return {}; }
+
+ private:
+  static void note(simt::Function& made, std::size_t&, const char* text) { made.doc = text; }
+  static void note(simt::Function& made, std::size_t& next, const arg& a) {
+    if (next < made.parameters.size()) made.parameters[next++].name = a.name;
+  }
+  static void note(simt::Function& made, std::size_t& next, const arg_v& a) {
+    if (next < made.parameters.size()) made.parameters[next++] = a.parameter;
+  }
+  template <class T>
+  static void note(simt::Function&, std::size_t&, const T&) {}   // call_guard and other policies change nothing here
+};
+using module = module_;
+template <class... T>
+struct call_guard {};
+struct gil_scoped_release {};
+namespace literals {
+inline arg operator""_a(const char* name, std::size_t) { return arg(name); }
+}
+}  // namespace pybind11
+namespace py = pybind11;

@@ -1,0 +1,171 @@
+// What compiled kernels and the device headers ask of the runtime: launching, barriers, warp exchanges, faults.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include <simt/types.h>
+
+#define SIMT_API __attribute__((visibility("default")))
+#define SIMT_INLINE inline __attribute__((always_inline))
+
+typedef struct CUstream_st* cudaStream_t;
+
+namespace simt {
+
+// Bit patterns of memory that nobody has written: NaN as float32, with a payload that says which memory it was.
+inline constexpr std::uint32_t global_mark = 0x7FC610BAu;
+inline constexpr std::uint32_t shared_mark = 0x7FC5A4EDu;
+
+// Where a launch stands in the student's source. `parameters` lists the kernel's parameter names, comma separated.
+struct Site {
+  const char* kernel;
+  const char* file;
+  int line;
+  const char* parameters;
+  int max_threads;  // from __launch_bounds__, 0 if there is none
+};
+
+struct Config {
+  dim3 grid, block;
+  std::size_t shared;
+  cudaStream_t stream;
+};
+
+SIMT_INLINE Config config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) {
+  return {grid, block, shared, stream};
+}
+
+// Which thread of the current block starts next. The thread loop below is compiled into the student's
+// module, so that a kernel without barriers becomes an ordinary loop.
+struct Cursor {
+  unsigned next, count;          // position in the starting order, threads in the block
+  unsigned current;              // linear index of the running thread
+  const unsigned* order;         // starting order, or null for 0, 1, 2, …
+  const uint3* places;           // threadIdx of each thread
+  unsigned char* exited;         // one flag a thread
+  unsigned waiting;              // how many threads of the block wait at something
+};
+extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor cursor;
+
+SIMT_API void exited_while_waiting(unsigned linear);         // a thread ended while others wait
+
+// One pointer argument of a launch, kept to name tensors in a fault.
+struct Argument {
+  const void* pointer;  // null for an argument that is no pointer
+  std::size_t element;  // bytes of what it points to
+};
+
+struct Launch {
+  Site site;
+  Config config;
+  void (*threads)(void*);  // runs threads until none is left to start
+  void* body;
+  const void* function;    // the kernel's address where it is known, else null
+  const Argument* arguments;
+  unsigned argument_count;
+  bool cooperative;
+};
+
+SIMT_API void run(const Launch& launch);
+
+template <class T>
+SIMT_INLINE Argument argument_of(const T&) { return {nullptr, 0}; }
+template <class T>
+SIMT_INLINE Argument argument_of(T* const& pointer) { return {(const void*)pointer, sizeof(T)}; }
+SIMT_INLINE Argument argument_of(void* const& pointer) { return {pointer, 1}; }
+SIMT_INLINE Argument argument_of(const void* const& pointer) { return {pointer, 1}; }
+
+template <class F, class... P>
+struct Body {
+  F& call;
+  std::tuple<P...>& values;
+
+  static void threads(void* self) {
+    Body& body = *static_cast<Body*>(self);
+    Cursor& at = cursor;
+    while (at.next < at.count) {
+      const unsigned linear = at.order ? at.order[at.next] : at.next;
+      ++at.next;
+      at.current = linear;
+      threadIdx = at.places[linear];
+      std::apply(body.call, body.values);
+      at.exited[linear] = 1;
+      if (__builtin_expect(at.waiting, 0)) exited_while_waiting(linear);
+    }
+  }
+};
+
+template <class F, class... P>
+void launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative, std::tuple<P...>& values) {
+  Argument arguments[sizeof...(P) + 1] = {};
+  std::apply([&](const P&... each) { unsigned i = 0; ((arguments[i++] = argument_of(each)), ...); (void)i; }, values);
+  Body<F, P...> body{call, values};
+  run({site, config, &Body<F, P...>::threads, &body, function, arguments, (unsigned)sizeof...(P), cooperative});
+}
+
+// kernel<<<…>>>(arguments) with a kernel whose parameter types are known: arguments convert once, as in a call.
+template <class F, class... P>
+struct TypedLaunch {
+  Site site;
+  const void* function;
+  F call;
+  Config config;
+  void operator()(P... arguments) {
+    std::tuple<P...> values(static_cast<P>(arguments)...);
+    launch_body(site, function, call, config, false, values);
+  }
+};
+
+// The same where the kernel is a template whose parameters are deduced from the arguments.
+template <class F>
+struct DeducedLaunch {
+  Site site;
+  F call;
+  Config config;
+  template <class... A>
+  void operator()(A... arguments) {
+    std::tuple<A...> values(arguments...);
+    launch_body(site, nullptr, call, config, false, values);
+  }
+};
+
+template <class F, class... P>
+TypedLaunch<F, P...> launch(Site site, void (*kernel)(P...), F call, Config config) {
+  return {site, (const void*)kernel, call, config};
+}
+template <class F>
+DeducedLaunch<F> launch(Site site, F call, Config config) { return {site, call, config}; }
+
+// ---- inside a kernel; `line` is the line of the call in the student's source ----
+
+SIMT_API void barrier(int line);                               // __syncthreads
+enum class Vote { count, all, any };
+SIMT_API int barrier_vote(Vote vote, bool predicate, int line);
+SIMT_API void grid_barrier(int line);                          // cooperative launches only
+
+// What the lanes of a warp put in: value[l] is lane l's, meaningful where bit l of `present` is set.
+// Stays valid until the calling lane's next collective.
+struct Exchange {
+  const std::uint64_t* value;
+  unsigned present;
+};
+// `mask` must name the calling lane; waits for every lane of the mask that has not returned.
+// `what` names the operation (for messages, and lanes of one exchange must agree on it); `lane_only` where an
+// operation never reads other lanes.
+SIMT_API Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line);
+SIMT_API unsigned active_mask(int line);
+
+SIMT_API void* dynamic_shared();
+SIMT_API std::size_t dynamic_shared_size();
+SIMT_API bool cooperative_launch();
+[[noreturn]] SIMT_API void device_assert(const char* expression, const char* function, int line);
+[[noreturn]] SIMT_API void trap(int line);
+SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+SIMT_INLINE unsigned linear_thread() { return cursor.current; }
+SIMT_INLINE unsigned lane() { return cursor.current % 32; }
+
+}  // namespace simt

@@ -1,0 +1,265 @@
+// Barriers, warp exchanges and active masks: where threads of a block wait for each other.
+#include <algorithm>
+#include <cstring>
+
+#include "worker.h"
+
+namespace simt {
+namespace {
+
+unsigned thread_in_order(unsigned i) { return cursor.order ? cursor.order[i] : i; }
+
+std::string lines(int line) { return "line " + std::to_string(line); }
+
+std::string name_of(unsigned thread) { return "thread " + coordinates(thread, blockDim); }
+
+// Lanes of `warp` that have returned or never existed.
+unsigned gone_lanes(const Block& block, unsigned warp) {
+  unsigned gone = 0;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const unsigned thread = warp * 32 + lane;
+    if (thread >= block.count || block.exited[thread]) gone |= 1u << lane;
+  }
+  return gone;
+}
+
+Meeting* new_meeting(Worker& worker, Block& block, unsigned warp, unsigned mask, const char* what, int line) {
+  const Critical critical(worker);
+  Meeting* meeting;
+  if (block.free_meetings.empty()) {
+    block.all_meetings.push_back(std::make_unique<Meeting>());
+    block.free_meetings.reserve(block.all_meetings.size() + 1);
+    meeting = block.all_meetings.back().get();
+  } else {
+    meeting = block.free_meetings.back();
+    block.free_meetings.pop_back();
+  }
+  meeting->mask = mask;
+  meeting->arrived = 0;
+  meeting->what = what;
+  meeting->line = line;
+  meeting->readers = 0;
+  block.meetings[warp].push_back(meeting);
+  return meeting;
+}
+
+void let_go(Block& block, unsigned thread) {
+  Meeting* held = block.holds[thread];
+  if (!held) return;
+  block.holds[thread] = nullptr;
+  if (--held->readers == 0) block.free_meetings.push_back(held);
+}
+
+bool complete(const Block& block, const Meeting& meeting, unsigned warp) {
+  const unsigned missing = meeting.mask & ~meeting.arrived;
+  return missing == 0 || (missing & ~gone_lanes(block, warp)) == 0;
+}
+
+// Every arrived lane but `except` becomes ready; all of them hold the result.
+void finish(Block& block, Meeting* meeting, unsigned warp, unsigned except) {
+  auto& open = block.meetings[warp];
+  open.erase(std::find(open.begin(), open.end(), meeting));
+  meeting->readers = static_cast<unsigned>(__builtin_popcount(meeting->arrived));
+  for (unsigned i = 0; i < 32; ++i) {
+    const unsigned lane = cursor.order ? 31 - i : i;
+    if (!(meeting->arrived >> lane & 1)) continue;
+    const unsigned thread = warp * 32 + lane;
+    block.holds[thread] = meeting;
+    if (thread != except) block.make_ready(thread);
+  }
+}
+
+void arrive_at_barrier(int line) {
+  Worker& worker = *this_worker;
+  Block& block = *worker.block;
+  if (block.barrier_arrived == 0) {
+    block.barrier_line = line;
+    block.barrier_mixed = false;
+  } else if (line != block.barrier_line) {
+    block.barrier_mixed = true;
+  }
+  if (++block.barrier_arrived < block.count || block.barrier_mixed) {
+    wait_for(Wait::barrier, line);
+    return;
+  }
+  block.barrier_arrived = 0;
+  block.vote_result = static_cast<int>(block.votes);
+  block.votes = 0;
+  // All go on in the starting order, the calling thread at its own place in it.
+  const unsigned self = cursor.current;
+  block.wait[self] = Wait::barrier;
+  block.fiber[self] = worker.fiber;
+  block.ready_from = block.ready_count = 0;
+  for (unsigned i = 0; i < block.count; ++i) block.make_ready(thread_in_order(i));
+  yield_ready(worker);
+}
+
+std::vector<unsigned> threads_where(const Block& block, auto predicate) {
+  std::vector<unsigned> threads;
+  for (unsigned t = 0; t < block.count; ++t)
+    if (predicate(t)) threads.push_back(t);
+  return threads;
+}
+
+std::string others(std::size_t n) {
+  return n == 1 ? "" : " and " + std::to_string(n - 1) + (n == 2 ? " other" : " others");
+}
+
+void report_barrier(Block& block) {
+  const auto at_barrier = threads_where(block, [&](unsigned t) { return block.wait[t] == Wait::barrier; });
+  const auto returned = threads_where(block, [&](unsigned t) { return block.exited[t] != 0; });
+  const unsigned first = at_barrier.front();
+  const int line = block.line[first];
+  const std::string waiting = name_of(first) + others(at_barrier.size()) + (at_barrier.size() == 1 ? " waits" : " wait");
+  if (!returned.empty()) {
+    note_failure("barrier_divergence",
+                 waiting + " at the barrier in " + lines(line) + ", but " + name_of(returned.front()) + others(returned.size()) +
+                     " returned from the kernel without reaching it. Every thread of a block must reach every __syncthreads().",
+                 line, returned.front());
+    return;
+  }
+  for (unsigned t = 0; t < block.count; ++t) {
+    if (block.wait[t] == Wait::barrier && block.line[t] == line) continue;
+    const bool barrier = block.wait[t] == Wait::barrier;
+    note_failure("barrier_divergence",
+                 waiting + " at a barrier, " + name_of(first) + " in " + lines(line) + ", while " + name_of(t) + " waits " +
+                     (barrier ? "at another barrier, in " : block.wait[t] == Wait::grid ? "for the whole grid in " : "for its warp in ") +
+                     lines(block.line[t]) + ". Every thread of a block must reach the same __syncthreads().",
+                 line, t);
+    return;
+  }
+}
+
+void report_meeting(Block& block, const Meeting& meeting, unsigned warp) {
+  const unsigned here = static_cast<unsigned>(__builtin_ctz(meeting.arrived));
+  const unsigned missing = meeting.mask & ~meeting.arrived & ~gone_lanes(block, warp);
+  const unsigned lane = static_cast<unsigned>(__builtin_ctz(missing ? missing : 1));
+  const unsigned thread = warp * 32 + lane;
+  char mask[16];
+  std::snprintf(mask, sizeof mask, "0x%08x", meeting.mask);
+  std::string elsewhere = "never comes";
+  if (block.wait[thread] == Wait::barrier) elsewhere = "waits at the barrier in " + lines(block.line[thread]);
+  if (block.wait[thread] == Wait::grid) elsewhere = "waits for the whole grid in " + lines(block.line[thread]);
+  if (block.wait[thread] == Wait::exchange)
+    for (const Meeting* other : block.meetings[warp])
+      if (other->arrived >> lane & 1) {
+        char theirs[16];
+        std::snprintf(theirs, sizeof theirs, "0x%08x", other->mask);
+        elsewhere = std::string("is in ") + other->what + " in " + lines(other->line) + " with mask " + theirs;
+      }
+  note_failure("warp_divergence",
+               name_of(warp * 32 + here) + " (lane " + std::to_string(here) + ") waits in " + meeting.what + " in " +
+                   lines(meeting.line) + " for lane " + std::to_string(lane) + ", which its mask " + mask +
+                   " names, but that lane " + elsewhere + ". All lanes of the mask must make the same call together.",
+               meeting.line, warp * 32 + here);
+}
+
+}  // namespace
+
+void barrier(int line) { arrive_at_barrier(line); }
+
+int barrier_vote(Vote vote, bool predicate, int line) {
+  Block& block = *this_worker->block;
+  block.votes += predicate;
+  arrive_at_barrier(line);
+  const int yes = block.vote_result;
+  if (vote == Vote::count) return yes;
+  return vote == Vote::any ? yes > 0 : yes == static_cast<int>(block.count);
+}
+
+void grid_barrier(int line) {
+  ++this_worker->block->grid_arrived;
+  wait_for(Wait::grid, line);
+}
+
+Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line) {
+  Worker& worker = *this_worker;
+  Block& block = *worker.block;
+  const unsigned thread = cursor.current, warp = thread / 32, lane = thread % 32;
+  let_go(block, thread);
+  if (!(mask >> lane & 1)) {
+    char text[16];
+    std::snprintf(text, sizeof text, "0x%08x", mask);
+    fail("warp_divergence",
+         name_of(thread) + " (lane " + std::to_string(lane) + ") calls " + what + " with mask " + text +
+             ", which does not name the lane itself. The mask must name every lane that makes the call.",
+         line, thread);
+  }
+  Meeting* meeting = nullptr;
+  for (Meeting* open : block.meetings[warp])
+    if (open->mask == mask && open->line == line && (open->what == what || std::strcmp(open->what, what) == 0)) meeting = open;
+  if (!meeting) meeting = new_meeting(worker, block, warp, mask, what, line);
+  meeting->value[lane] = value;
+  meeting->arrived |= 1u << lane;
+  if (complete(block, *meeting, warp)) {
+    finish(block, meeting, warp, thread);
+  } else {
+    wait_for(Wait::exchange, line);
+  }
+  const Meeting* result = block.holds[thread];
+  return {result->value, result->arrived};
+}
+
+void exited_while_waiting(unsigned linear) {
+  Block& block = *this_worker->block;
+  const unsigned warp = linear / 32;
+  auto& open = block.meetings[warp];
+  for (std::size_t i = 0; i < open.size();) {
+    Meeting* meeting = open[i];
+    if (complete(block, *meeting, warp)) finish(block, meeting, warp, max_threads);
+    else ++i;
+  }
+}
+
+unsigned active_mask(int line) {
+  wait_for(Wait::active_mask, line);
+  return this_worker->block->answer[cursor.current];
+}
+
+// Nothing else can move: lanes of a warp that stand at the same __activemask() are together.
+bool resolve_active_masks(Block& block) {
+  bool any = false;
+  for (unsigned thread = 0; thread < block.count; ++thread) {
+    if (block.wait[thread] != Wait::active_mask) continue;
+    any = true;
+    unsigned together = 0;
+    const unsigned start = thread / 32 * 32, end = std::min(start + 32, block.count);
+    for (unsigned t = start; t < end; ++t)
+      if (block.wait[t] == Wait::active_mask && block.line[t] == block.line[thread]) together |= 1u << (t - start);
+    for (unsigned t = start; t < end; ++t)
+      if (together >> (t - start) & 1) {
+        block.answer[t] = together;
+        block.make_ready(t);
+      }
+  }
+  return any;
+}
+
+void report_deadlock(Block& block) {
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] == Wait::barrier) return report_barrier(block);
+  for (unsigned warp = 0; warp < max_warps; ++warp)
+    if (!block.meetings[warp].empty()) return report_meeting(block, *block.meetings[warp].front(), warp);
+  unsigned waiting = 0, returned = 0;
+  for (unsigned t = 0; t < block.count; ++t) {
+    if (block.wait[t] == Wait::grid) waiting = t;
+    if (block.exited[t]) returned = t;
+  }
+  note_failure("barrier_divergence",
+               name_of(waiting) + " waits at the grid-wide sync() in " + lines(block.line[waiting]) + ", but " + name_of(returned) +
+                   " of the same block returned without reaching it.",
+               block.line[waiting], returned);
+}
+
+void* dynamic_shared() { return this_worker->dynamic_base; }
+std::size_t dynamic_shared_size() { return this_worker->job->launch->config.shared; }
+bool cooperative_launch() { return this_worker->job->launch->cooperative; }
+
+void device_assert(const char* expression, const char*, int line) {
+  fail("device_assert", std::string("The assertion `") + expression + "` in line " + std::to_string(line) + " is false.", line,
+       cursor.current);
+}
+
+void trap(int line) { fail("device_assert", "The kernel called __trap() in line " + std::to_string(line) + ".", line, cursor.current); }
+
+}  // namespace simt

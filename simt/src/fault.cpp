@@ -1,0 +1,239 @@
+// Catches faults of kernels (bad addresses, endless loops) and puts them into words.
+#include "fault.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "memory.h"
+#include "worker.h"
+
+namespace simt {
+namespace {
+
+std::mutex mutex;
+bool kept = false;
+Fault first;
+
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+struct sigaction before[NSIG];
+
+#if defined(__x86_64__)
+std::uintptr_t instruction_of(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_RIP]; }
+std::uintptr_t stack_of(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_RSP]; }
+bool was_write(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_ERR] & 2; }
+void continue_at(ucontext_t* context, void (*code)(), void* stack) {
+  context->uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(code);
+  context->uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(stack);
+  context->uc_mcontext.gregs[REG_EFL] &= ~0x400;   // the direction flag, which the ABI wants clear
+}
+#elif defined(__aarch64__)
+std::uintptr_t instruction_of(const ucontext_t* context) { return context->uc_mcontext.pc; }
+std::uintptr_t stack_of(const ucontext_t* context) { return context->uc_mcontext.sp; }
+bool was_write(const ucontext_t* context) {
+  // The exception syndrome follows in the extension records; without it, say read.
+  const auto* at = reinterpret_cast<const char*>(context->uc_mcontext.__reserved);
+  for (;;) {
+    unsigned magic, size;
+    std::memcpy(&magic, at, 4);
+    std::memcpy(&size, at + 4, 4);
+    if (magic == 0 || size == 0) return false;
+    if (magic == 0x45535201) {
+      std::uint64_t syndrome;
+      std::memcpy(&syndrome, at + 8, 8);
+      return syndrome & 0x40;
+    }
+    at += size;
+  }
+}
+void continue_at(ucontext_t* context, void (*code)(), void* stack) {
+  context->uc_mcontext.pc = reinterpret_cast<std::uintptr_t>(code);
+  context->uc_mcontext.sp = reinterpret_cast<std::uintptr_t>(stack);
+}
+#endif
+
+void on_signal(int number, siginfo_t* info, void* raw) {
+  auto* context = static_cast<ucontext_t*>(raw);
+  Worker* worker = this_worker;
+  if (!worker || !worker->in_kernel) {
+    if (number == abort_signal()) return;
+    // Not ours: let it happen again under whoever was there before.
+    sigaction(number, &before[number], nullptr);
+    return;
+  }
+  if (number == abort_signal()) {
+    if (!worker->job || !worker->job->cancelled) return;
+    if (worker->critical) {
+      worker->abort_pending = true;
+      return;
+    }
+  }
+  RawFault& fault = worker->fault;
+  fault.signal = number;
+  fault.code = info->si_code;
+  fault.write = was_write(context);
+  fault.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  fault.instruction = instruction_of(context);
+  fault.frame_count = 0;
+  // Return addresses into the module, for a fault inside a function that the kernel called.
+  const Module* module = worker->job->module;
+  const std::uintptr_t low = stack_of(context);
+  if (module && worker->fiber && low >= reinterpret_cast<std::uintptr_t>(worker->fiber->low)) {
+    const auto* end = reinterpret_cast<const std::uintptr_t*>(worker->fiber->top);
+    for (auto* at = reinterpret_cast<const std::uintptr_t*>(low & ~std::uintptr_t(7)); at < end && fault.frame_count < 16; ++at)
+      if (module->contains(*at)) fault.frames[fault.frame_count++] = *at - 1;
+  }
+  worker->in_kernel = false;
+  worker->critical = false;
+  worker->abort_pending = true;
+  worker->job->cancelled = true;
+  continue_at(context, simt_resume, worker->main_stack);
+}
+
+std::string plural(std::uint64_t n, const char* unit) { return std::to_string(n) + " " + unit + (n == 1 ? "" : "s"); }
+
+// The kernel's parameter that points into the allocation at `base`, and the size of its elements.
+std::string parameter_at(const Launch& launch, const Place& place, std::size_t& element) {
+  std::vector<std::string> names(1);
+  for (const char* c = launch.site.parameters; c && *c; ++c) {
+    if (*c == ',') names.emplace_back();
+    else names.back() += *c;
+  }
+  for (unsigned i = 0; i < launch.argument_count; ++i) {
+    const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+    if (pointer < place.base || pointer > place.base + place.bytes || pointer == 0) continue;
+    element = std::max<std::size_t>(launch.arguments[i].element, 1);
+    return i < names.size() && !names[i].empty() ? "`" + names[i] + "`" : "argument " + std::to_string(i + 1);
+  }
+  element = 1;
+  return "a tensor that is no argument of this kernel";
+}
+
+std::string explain_address(const Worker& worker, const Launch& launch, const RawFault& raw, std::string& reason) {
+  const std::string verb = raw.write ? "writes" : "reads";
+  if (raw.signal == SIGSEGV && raw.code == SI_KERNEL) {
+    reason = "misaligned";
+    return "reads or writes several elements at once (float4, float2, …) at an address that is not a multiple of their size, or "
+           "follows a pointer that was never set.";
+  }
+  const std::uintptr_t address = raw.address;
+  if (worker.fiber && address < reinterpret_cast<std::uintptr_t>(worker.fiber->low) &&
+      address + 2 * 4096 >= reinterpret_cast<std::uintptr_t>(worker.fiber->low)) {
+    reason = "stack_overflow";
+    return "has run out of stack: its local arrays or its recursion need more than 64 KiB.";
+  }
+  const auto shared_end = reinterpret_cast<std::uintptr_t>(worker.dynamic_shared);
+  if (address >= shared_end && address < shared_end + 4096) {
+    reason = "out_of_bounds";
+    return verb + " " + plural(address - shared_end, "byte") + " past the end of the dynamic shared memory, which has " +
+           plural(launch.config.shared, "byte") +
+           (launch.config.shared == 0 ? ": the launch has no third <<<>>> argument." : ": see the launch's third <<<>>> argument.");
+  }
+  if (address < 65536) {
+    reason = "illegal_address";
+    return verb + " through a null pointer.";
+  }
+  const Place place = place_of(address);
+  reason = "out_of_bounds";
+  if (!place.found) {
+    reason = "illegal_address";
+    return verb + " an address that belongs to no tensor: an index is far out of range or overflowed, or the pointer was never set.";
+  }
+  std::size_t element = 1;
+  const std::string name = parameter_at(launch, place, element);
+  if (place.freed) return verb + " " + name + ", whose memory was already freed.";
+  const std::string size = " (" + plural(place.bytes / element, "element") + ")";
+  if (address >= place.base + place.bytes)
+    return verb + " element " + std::to_string((address - place.base) / element) + " of " + name + size + ": " +
+           plural((address - place.base - place.bytes) / element + 1, "element") + " past its end.";
+  if (address < place.base)
+    return verb + " element -" + std::to_string((place.base - address + element - 1) / element) + " of " + name + size + ": before its start.";
+  return verb + " " + name + size + ", which may not be accessed in this way.";
+}
+
+}  // namespace
+
+int abort_signal() { return SIGRTMIN + 6; }
+
+void install_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, abort_signal());
+    for (int number : signals) sigaction(number, &action, &before[number]);
+    sigaction(abort_signal(), &action, nullptr);
+  });
+}
+
+void use_alternate_stack() {
+  constexpr std::size_t bytes = 64 * 1024;
+  stack_t stack{};
+  stack.ss_sp = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  stack.ss_size = bytes;
+  if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
+}
+
+void record(Fault fault) {
+  std::lock_guard lock(mutex);
+  if (kept) return;
+  kept = true;
+  first = std::move(fault);
+}
+
+bool take_fault(Fault& out) {
+  std::lock_guard lock(mutex);
+  if (!kept) return false;
+  kept = false;
+  out = std::move(first);
+  first = Fault{};
+  return true;
+}
+
+bool fault_pending() {
+  std::lock_guard lock(mutex);
+  return kept;
+}
+
+void explain(Worker& worker) {
+  const Job& job = *worker.job;
+  const Launch& launch = *job.launch;
+  const RawFault& raw = worker.fault;
+  if (raw.signal == abort_signal() && !job.timed_out) return;   // another worker's fault, or Ctrl-C
+  Fault fault;
+  const std::string who = "Thread " + coordinates(cursor.current, blockDim) + " of block (" + std::to_string(blockIdx.x) + ", " +
+                          std::to_string(blockIdx.y) + ", " + std::to_string(blockIdx.z) + ") ";
+  if (raw.signal == abort_signal()) {
+    fault.reason = "kernel_timeout";
+    fault.message = "The kernel did not end within the time limit. " + who + "was still running.";
+  } else if (raw.signal == SIGFPE) {
+    fault.reason = "division_by_zero";
+    fault.message = who + "divides an integer by zero.";
+  } else if (raw.signal == SIGILL) {
+    fault.reason = "device_assert";
+    fault.message = who + "executed an instruction that stops the program (a trap, or code that can't be reached).";
+  } else {
+    std::string reason;
+    fault.message = who + explain_address(worker, launch, raw, reason);
+    fault.reason = reason;
+  }
+  fault.kernel = launch.site.kernel;
+  fault.file = launch.site.file;
+  fault.in_thread = true;
+  fault.block = blockIdx;
+  const unsigned t = cursor.current;
+  fault.thread = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+  auto add = [&](std::uintptr_t address) {
+    if (job.module && job.module->contains(address)) fault.code.push_back({job.module->path, address - job.module->base});
+  };
+  add(raw.instruction);
+  for (unsigned i = 0; i < raw.frame_count; ++i) add(raw.frames[i]);
+  record(std::move(fault));
+}
+
+}  // namespace simt

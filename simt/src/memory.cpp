@@ -1,0 +1,156 @@
+// Allocates device memory, keeps a registry of it for fault messages, and fences it with inaccessible pages.
+#include "memory.h"
+
+#include <simt/host.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace simt {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t fence = 1 << 20;      // wide enough that a stray row or plane still lands in it
+constexpr std::size_t alignment = 16;       // of the address handed out: a float4 must fit
+constexpr std::size_t remembered = 256;     // freed allocations kept for messages
+
+struct Block {
+  std::size_t bytes;    // asked for
+  char* map;            // start of the mapping, null for plain memory
+  std::size_t mapped;   // its length
+  char* data;           // accessible part
+  std::size_t room;     // length of the accessible part
+};
+
+std::mutex mutex;
+std::map<std::uintptr_t, Block>& live() {
+  static auto* blocks = new std::map<std::uintptr_t, Block>;   // never destroyed: tensors die late
+  return *blocks;
+}
+struct Freed { std::uintptr_t base; std::size_t bytes; };
+Freed freed[remembered];
+std::size_t freed_count = 0;
+Guard guard = Guard::none;
+
+std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+void mark(char* from, std::size_t bytes) {
+  // The pattern is aligned to the memory's end of the mapping, a multiple of 4 in every case.
+  auto* words = reinterpret_cast<std::uint32_t*>(from);
+  std::fill(words, words + bytes / 4, global_mark);
+  std::memcpy(from + bytes / 4 * 4, &global_mark, bytes % 4);
+}
+
+void* plain(std::size_t bytes, Block& block) {
+  void* pointer = nullptr;
+  if (posix_memalign(&pointer, 64, std::max<std::size_t>(bytes, 64)) != 0) return nullptr;
+  block = {bytes, nullptr, 0, static_cast<char*>(pointer), bytes};
+  return pointer;
+}
+
+void* fenced(std::size_t bytes, Block& block) {
+  const std::size_t room = round_up(std::max<std::size_t>(bytes, 1), page);
+  if (room < bytes) return nullptr;
+  const std::size_t mapped = room + 2 * fence;
+  void* map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED) return nullptr;
+  char* data = static_cast<char*>(map) + fence;
+  if (mprotect(data, room, PROT_READ | PROT_WRITE) != 0) {
+    munmap(map, mapped);
+    return nullptr;
+  }
+  block = {bytes, static_cast<char*>(map), mapped, data, room};
+  return guard == Guard::front ? data : data + room - round_up(bytes, alignment);
+}
+
+// Bytes of the accessible part outside [base, base + bytes) must still hold the mark; mends them where they do not,
+// so that one stray write is reported once.
+bool mend_slack(std::uintptr_t base, const Block& block) {
+  if (!block.map) return true;
+  const char* bytes_of_mark = reinterpret_cast<const char*>(&global_mark);
+  auto whole = [&](char* from, char* to) {
+    bool kept = true;
+    for (char* at = from; at < to; ++at) {
+      const char expected = bytes_of_mark[(at - block.data) % 4];
+      if (*at != expected) {
+        *at = expected;
+        kept = false;
+      }
+    }
+    return kept;
+  };
+  char* start = reinterpret_cast<char*>(base);
+  // A block much smaller than its page is checked near its edges only: 256 bytes each way.
+  char* low = std::max(block.data, start - 256);
+  char* high = std::min(block.data + block.room, start + block.bytes + 256);
+  const bool before = whole(low, start);
+  return whole(start + block.bytes, high) && before;
+}
+
+}  // namespace
+
+void set_guard(Guard value) {
+  std::lock_guard lock(mutex);
+  guard = value;
+}
+
+void* allocate(std::size_t bytes) {
+  std::lock_guard lock(mutex);
+  Block block;
+  void* pointer = guard == Guard::none ? plain(bytes, block) : fenced(bytes, block);
+  if (!pointer) return nullptr;
+  mark(block.data, block.map ? block.room : block.bytes);
+  live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;
+  return pointer;
+}
+
+bool release(void* pointer) {
+  if (!pointer) return true;
+  std::lock_guard lock(mutex);
+  auto found = live().find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == live().end()) return false;
+  const Block block = found->second;
+  freed[freed_count++ % remembered] = {found->first, block.bytes};
+  live().erase(found);
+  if (block.map) munmap(block.map, block.mapped);
+  else std::free(pointer);
+  return true;
+}
+
+Place place_of(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  auto& blocks = live();
+  Place best;
+  std::uintptr_t distance = ~std::uintptr_t(0);
+  auto consider = [&](std::uintptr_t base, std::size_t bytes, bool is_freed) {
+    const std::uintptr_t away = address < base ? base - address : address < base + bytes ? 0 : address - (base + bytes) + 1;
+    if (away < distance) {
+      distance = away;
+      best = {true, is_freed, base, bytes};
+    }
+  };
+  auto after = blocks.upper_bound(address);
+  if (after != blocks.end()) consider(after->first, after->second.bytes, false);
+  if (after != blocks.begin()) {
+    auto before = std::prev(after);
+    consider(before->first, before->second.bytes, false);
+  }
+  if (distance == 0) return best;
+  for (std::size_t i = 0; i < std::min(freed_count, remembered); ++i)
+    if (address >= freed[i].base && address < freed[i].base + freed[i].bytes) consider(freed[i].base, freed[i].bytes, true);
+  if (distance > (std::uintptr_t(1) << 32)) return {};
+  return best;
+}
+
+Place damaged() {
+  std::lock_guard lock(mutex);
+  for (const auto& [base, block] : live())
+    if (!mend_slack(base, block)) return {true, false, base, block.bytes};
+  return {};
+}
+
+}  // namespace simt

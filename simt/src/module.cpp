@@ -1,0 +1,163 @@
+// Reads a loaded extension's symbol table: static __shared__ arrays are its thread-local symbols.
+#include "module.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <list>
+#include <mutex>
+
+extern "C" void* __tls_get_addr(void*);
+
+namespace simt {
+namespace {
+
+std::mutex mutex;
+std::list<Module>& modules() {
+  static auto* all = new std::list<Module>;
+  return *all;
+}
+
+struct Search {
+  std::uintptr_t symbol;
+  Module* module;
+  bool found = false;
+};
+
+int match(dl_phdr_info* info, std::size_t, void* data) {
+  auto& search = *static_cast<Search*>(data);
+  std::uintptr_t low = ~std::uintptr_t(0), high = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& header = info->dlpi_phdr[i];
+    if (header.p_type != PT_LOAD) continue;
+    low = std::min<std::uintptr_t>(low, info->dlpi_addr + header.p_vaddr);
+    high = std::max<std::uintptr_t>(high, info->dlpi_addr + header.p_vaddr + header.p_memsz);
+  }
+  if (search.symbol < low || search.symbol >= high) return 0;
+  search.module->base = info->dlpi_addr;
+  search.module->low = low;
+  search.module->high = high;
+  search.module->tls_id = info->dlpi_tls_modid;
+  search.module->path = info->dlpi_name;
+  search.found = true;
+  return 1;
+}
+
+std::string demangle(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string result = status == 0 && text ? text : name;
+  std::free(text);
+  return result;
+}
+
+// Thread-local objects of the file's symbol table whose name says that they live inside a function.
+std::vector<SharedArray> shared_arrays(const std::string& path, const std::vector<std::string>& declared) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  std::vector<SharedArray> arrays;
+  if (bytes.size() < sizeof(ElfW(Ehdr))) return arrays;
+  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(bytes.data());
+  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(bytes.data() + header->e_shoff);
+  for (int s = 0; s < header->e_shnum; ++s) {
+    if (sections[s].sh_type != SHT_SYMTAB) continue;
+    const char* names = bytes.data() + sections[sections[s].sh_link].sh_offset;
+    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(bytes.data() + sections[s].sh_offset);
+    for (std::size_t i = 0; i < sections[s].sh_size / sizeof(ElfW(Sym)); ++i) {
+      const auto& symbol = symbols[i];
+      const char* name = names + symbol.st_name;
+      if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
+      if (std::strncmp(name, "_ZZ", 3) != 0) continue;
+      const std::string text = demangle(name);
+      const auto split = text.rfind("::");
+      if (split == std::string::npos) continue;
+      const std::string variable = text.substr(split + 2);
+      // A header's own thread_local is none of ours: only what the source declares __shared__.
+      if (std::find(declared.begin(), declared.end(), variable) == declared.end()) continue;
+      arrays.push_back({base_name(text.substr(0, split)), variable, symbol.st_value, symbol.st_size});
+    }
+  }
+  return arrays;
+}
+
+std::vector<std::string> split_names(const char* names) {
+  std::vector<std::string> result;
+  std::string name;
+  for (const char* at = names ? names : ""; *at; ++at) {
+    if (*at == ',') {
+      result.push_back(name);
+      name.clear();
+    } else {
+      name += *at;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string base_name(const std::string& function) {
+  // Cut the parameter list and template arguments off the end, then take the last identifier.
+  std::string text = function;
+  int depth = 0;
+  std::size_t end = text.size();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '<') ++depth;
+    else if (text[i] == '>') --depth;
+    else if (text[i] == '(' && depth == 0 && i > 0) {
+      end = i;
+      break;
+    }
+  }
+  text.resize(end);
+  if (!text.empty() && text.back() == '>') {
+    int open = 0;
+    std::size_t i = text.size();
+    while (i-- > 0) {
+      if (text[i] == '>') ++open;
+      if (text[i] == '<' && --open == 0) break;
+    }
+    text.resize(i == std::string::npos ? 0 : i);
+  }
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  const auto split = text.find_last_of(": *&");
+  return split == std::string::npos ? text : text.substr(split + 1);
+}
+
+char* Module::address_of(const SharedArray& array) const {
+  std::size_t index[2] = {tls_id, array.offset};
+  return static_cast<char*>(__tls_get_addr(index));
+}
+
+const Module* register_module(const void* symbol, const char* kernels, const char* shared) {
+  Module module{};
+  Search search{reinterpret_cast<std::uintptr_t>(symbol), &module};
+  dl_iterate_phdr(match, &search);
+  if (!search.found) return nullptr;
+  module.kernels = split_names(kernels);
+  module.shared = shared_arrays(module.path, split_names(shared));
+  std::lock_guard lock(mutex);
+  for (auto& known : modules())
+    if (known.base == module.base) {
+      known = module;
+      return &known;
+    }
+  modules().push_back(module);
+  return &modules().back();
+}
+
+const Module* module_of(std::uintptr_t code) {
+  std::lock_guard lock(mutex);
+  for (const auto& module : modules())
+    if (module.contains(code)) return &module;
+  return nullptr;
+}
+
+}  // namespace simt

@@ -1,0 +1,38 @@
+// A loaded extension: where its code lies and which static shared arrays its kernels have.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <simt/runtime.h>
+
+namespace simt {
+
+struct SharedArray {
+  std::string owner;      // the function's name, without template arguments and namespaces
+  std::string name;
+  std::size_t offset;     // in the module's thread-local block
+  std::size_t bytes;
+};
+
+struct Module {
+  std::string path;
+  std::uintptr_t base;            // load address
+  std::uintptr_t low, high;       // its mapped range
+  std::size_t tls_id;
+  std::vector<SharedArray> shared;
+  std::vector<std::string> kernels;
+
+  bool contains(std::uintptr_t address) const { return address >= low && address < high; }
+  char* address_of(const SharedArray& array) const;   // the calling thread's copy
+};
+
+// Registers the module that holds `symbol`; `kernels` are the names of its kernels and `shared` those of its static
+// shared arrays, a comma after each.
+SIMT_API const Module* register_module(const void* symbol, const char* kernels, const char* shared);
+const Module* module_of(std::uintptr_t code);
+std::string base_name(const std::string& function);   // "void ns::k<float>(int)" -> "k"
+
+}  // namespace simt

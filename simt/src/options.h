@@ -1,0 +1,27 @@
+// How launches run, and what Python asks of the runtime between them.
+#pragma once
+
+#include <simt/host.h>
+
+#include <string>
+
+#include "fault.h"
+
+namespace simt {
+
+struct Options {
+  int schedule = 0;               // 0 forward, 1 reverse, 2 by seed
+  unsigned long long seed = 0;
+  double seconds = 30;            // for one launch
+  int threads = 1;                // operating-system threads
+  bool (*interrupted)() = nullptr;   // has the user pressed Ctrl-C?
+};
+
+SIMT_API Options& options();
+SIMT_API void set_device(const Device& device);
+
+// After a call of an extension: the fault to raise, if there is one. `threw`: the call ended by an exception.
+SIMT_API bool finish_call(Fault& fault, bool threw);
+SIMT_API std::string take_printed();
+
+}  // namespace simt

@@ -1,0 +1,376 @@
+// Runs blocks on one operating-system thread: a block's threads as a loop until one has to wait, then as fibers.
+#include "worker.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+__thread uint3 threadIdx;
+__thread uint3 blockIdx;
+__thread dim3 blockDim;
+__thread dim3 gridDim;
+
+namespace simt {
+
+__thread Cursor cursor;
+__thread Worker* this_worker;
+
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t stack_bytes = 64 * 1024;
+constexpr std::size_t fenced_fibers = 2048;       // beyond these, stacks share fences: the kernel limits mappings
+
+// Stacks at a stride that is a power of two would all meet in the same cache sets.
+std::size_t stagger(std::size_t i) { return (i % 31) * 192; }
+
+Fiber* new_fiber(Worker& worker) {
+  const Critical critical(worker);
+  const std::size_t i = worker.fibers.size();
+  const bool fence = i < fenced_fibers;
+  const std::size_t bytes = stack_bytes + 2 * page;
+  char* map = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (map == MAP_FAILED) fail("launch_error", "There is no memory left for the stacks of waiting threads.", 0, cursor.current);
+  if (fence) mprotect(map, page, PROT_NONE);
+  auto fiber = std::make_unique<Fiber>();
+  fiber->low = map + page;
+  fiber->top = map + bytes - stagger(i);
+  worker.fibers.push_back(std::move(fiber));
+  worker.idle.reserve(worker.fibers.capacity());
+  return worker.fibers.back().get();
+}
+
+void fiber_main();
+
+Fiber* take_fiber(Worker& worker) {
+  Fiber* fiber;
+  if (worker.idle.empty()) {
+    fiber = new_fiber(worker);
+  } else {
+    fiber = worker.idle.back();
+    worker.idle.pop_back();
+  }
+  fiber->stack_pointer = new_stack_pointer(fiber->top, fiber_main);
+  return fiber;
+}
+
+// Continues elsewhere: a thread that is ready, else the threads that have not started, else the scheduler.
+// `self` is where to save this stack.
+void go_on(Worker& worker, void** self) {
+  Block& block = *worker.block;
+  if (block.ready_count > 0) {
+    const unsigned thread = block.ready[block.ready_from];
+    block.ready_from = (block.ready_from + 1) % max_threads;
+    --block.ready_count;
+    Fiber* fiber = block.fiber[thread];
+    // The stack of the thread after this one is on its way while this one runs.
+    if (block.ready_count > 0) {
+      const auto* after = static_cast<const char*>(block.fiber[block.ready[block.ready_from]]->stack_pointer);
+      __builtin_prefetch(after);
+      __builtin_prefetch(after + 64);
+      __builtin_prefetch(after + 128);
+    }
+    --cursor.waiting;
+    cursor.current = thread;
+    threadIdx = cursor.places[thread];
+    if (&fiber->stack_pointer == self) return;
+    worker.fiber = fiber;
+    simt_switch(self, fiber->stack_pointer);
+  } else if (cursor.next < cursor.count) {
+    Fiber* fiber = take_fiber(worker);
+    worker.fiber = fiber;
+    simt_switch(self, fiber->stack_pointer);
+  } else {
+    worker.fiber = nullptr;
+    simt_switch(self, worker.main_stack);
+  }
+}
+
+void fiber_main() {
+  Worker& worker = *this_worker;
+  worker.job->launch->threads(worker.job->launch->body);
+  // No thread is left to start; this stack is free as soon as we have left it.
+  Fiber* self = worker.fiber;
+  worker.idle.push_back(self);
+  void* nowhere;
+  go_on(worker, &nowhere);
+  __builtin_unreachable();
+}
+
+void enter(Worker& worker, Block& block) {
+  worker.block = &block;
+  blockIdx = {block.index.x, block.index.y, block.index.z};
+}
+
+void mark_words(char* from, std::size_t bytes) {
+  auto* words = reinterpret_cast<std::uint32_t*>(from);
+  std::fill(words, words + bytes / 4, shared_mark);
+  std::memset(from + bytes / 4 * 4, 0xA4, bytes % 4);
+}
+
+void mark_shared(Worker& worker, const Job& job) {
+  for (const auto& array : job.arrays) mark_words(job.module->address_of(array), array.bytes);
+  if (job.launch->config.shared > 0) mark_words(worker.dynamic_base, job.launch->config.shared);
+}
+
+void start_block(Worker& worker, Block& block, const Job& job, dim3 index) {
+  const Config& config = job.launch->config;
+  const unsigned count = config.block.x * config.block.y * config.block.z;
+  block.reset(index, count);
+  cursor = {};
+  cursor.count = count;
+  cursor.order = worker.order.empty() ? nullptr : worker.order.data();
+  cursor.exited = block.exited;
+  cursor.places = worker.places.data();
+  mark_shared(worker, job);
+  enter(worker, block);
+}
+
+// Runs fibers until every thread has returned (true) or all that are left wait at the grid's barrier (false).
+bool drive(Worker& worker, Block& block) {
+  for (;;) {
+    worker.in_kernel = true;
+    if (!worker.abort_pending) go_on(worker, &worker.main_stack);
+    worker.in_kernel = false;
+    if (worker.abort_pending || worker.job->cancelled.load(std::memory_order_relaxed)) return true;
+    if (block.ready_count > 0 || cursor.next < cursor.count) continue;
+    if (cursor.waiting == 0) return true;
+    if (resolve_active_masks(block)) continue;
+    if (block.grid_arrived == cursor.waiting && block.grid_arrived == block.count) return false;
+    report_deadlock(block);
+    return true;
+  }
+}
+
+dim3 index_of(std::uint64_t linear, const dim3& grid) {
+  return dim3(static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
+              static_cast<unsigned>(linear / grid.x / grid.y));
+}
+
+std::uint64_t scheduled(const Job& job, std::uint64_t position) {
+  if (job.schedule == 1) return job.blocks - 1 - position;
+  if (job.schedule == 2) return (position + job.seed % job.blocks) % job.blocks;
+  return position;
+}
+
+void prepare(Worker& worker, Job& job) {
+  const Config& config = job.launch->config;
+  const unsigned count = config.block.x * config.block.y * config.block.z;
+  worker.job = &job;
+  worker.abort_pending = false;
+  worker.fault = RawFault{};
+  blockDim = config.block;
+  gridDim = config.grid;
+  worker.dynamic_base = worker.dynamic_shared - (config.shared + 15) / 16 * 16;
+  const unsigned x = config.block.x, y = config.block.y;
+  worker.places.resize(count);
+  for (unsigned i = 0, at[3] = {0, 0, 0}; i < count; ++i) {
+    worker.places[i] = {at[0], at[1], at[2]};
+    if (++at[0] == x) {
+      at[0] = 0;
+      if (++at[1] == y) {
+        at[1] = 0;
+        ++at[2];
+      }
+    }
+  }
+  worker.order.clear();
+  if (job.schedule != 0) {
+    worker.order.resize(count);
+    std::iota(worker.order.begin(), worker.order.end(), 0u);
+    if (job.schedule == 1) std::reverse(worker.order.begin(), worker.order.end());
+    else {
+      std::uint64_t state = job.seed * 6364136223846793005ull + 1442695040888963407ull;
+      for (unsigned i = count; i-- > 1;) {
+        state = state * 6364136223846793005ull + 1442695040888963407ull;
+        std::swap(worker.order[i], worker.order[(state >> 33) % (i + 1)]);
+      }
+    }
+  }
+}
+
+// After a block was given up its stacks hold nothing of value: all of them are idle again.
+void reclaim(Worker& worker) {
+  worker.idle.clear();
+  for (auto& fiber : worker.fibers) worker.idle.push_back(fiber.get());
+}
+
+Block& block_at(Worker& worker, std::size_t i) {
+  while (worker.blocks.size() <= i) worker.blocks.push_back(std::make_unique<Block>());
+  return *worker.blocks[i];
+}
+
+// The state that a block keeps while others of the same worker run.
+void save(Worker& worker, Block& block, const Job& job) {
+  block.cursor = cursor;
+  block.shared.clear();
+  for (const auto& array : job.arrays) {
+    char* at = job.module->address_of(array);
+    block.shared.insert(block.shared.end(), at, at + array.bytes);
+  }
+  block.shared.insert(block.shared.end(), worker.dynamic_base, worker.dynamic_base + job.launch->config.shared);
+}
+
+void restore(Worker& worker, Block& block, const Job& job) {
+  cursor = block.cursor;
+  enter(worker, block);
+  std::size_t offset = 0;
+  for (const auto& array : job.arrays) {
+    std::memcpy(job.module->address_of(array), block.shared.data() + offset, array.bytes);
+    offset += array.bytes;
+  }
+  std::memcpy(worker.dynamic_base, block.shared.data() + offset, job.launch->config.shared);
+}
+
+}  // namespace
+
+void Block::reset(dim3 where, unsigned threads) {
+  index = where;
+  count = threads;
+  std::memset(exited, 0, threads);
+  ready_from = ready_count = 0;
+  barrier_arrived = grid_arrived = 0;
+  barrier_mixed = false;
+  votes = 0;
+  std::memset(wait, 0, threads * sizeof(wait[0]));
+  std::memset(holds, 0, threads * sizeof(holds[0]));
+  if (!all_meetings.empty()) {
+    for (auto& warp : meetings) warp.clear();
+    free_meetings.clear();
+    for (auto& meeting : all_meetings) free_meetings.push_back(meeting.get());
+  }
+}
+
+void wait_for(Wait what, int line) {
+  Worker& worker = *this_worker;
+  Block& block = *worker.block;
+  const unsigned thread = cursor.current;
+  block.wait[thread] = what;
+  block.line[thread] = line;
+  block.fiber[thread] = worker.fiber;
+  ++cursor.waiting;
+  go_on(worker, &worker.fiber->stack_pointer);
+}
+
+void yield_ready(Worker& worker) {
+  ++cursor.waiting;
+  go_on(worker, &worker.fiber->stack_pointer);
+}
+
+void leave_kernel(Worker& worker) {
+  worker.in_kernel = false;
+  worker.critical = false;
+  worker.abort_pending = true;      // this worker's share of the launch is over
+  worker.job->cancelled = true;
+  void* nowhere;
+  simt_switch(&nowhere, worker.main_stack);
+  __builtin_unreachable();
+}
+
+void run_blocks(Worker& worker, Job& job) {
+  prepare(worker, job);
+  Block& block = block_at(worker, 0);
+  for (;;) {
+    const std::uint64_t from = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (from >= job.blocks) break;
+    const std::uint64_t to = std::min(job.blocks, from + job.chunk);
+    for (std::uint64_t i = from; i < to; ++i) {
+      if (job.cancelled.load(std::memory_order_relaxed)) break;
+      start_block(worker, block, job, index_of(scheduled(job, i), job.launch->config.grid));
+      if (!drive(worker, block)) {
+        note_failure("barrier_divergence",
+             "A grid-wide sync() needs a cooperative launch: start the kernel with cudaLaunchCooperativeKernel instead of <<<>>>.",
+             block.line[0], 0);
+      }
+      if (worker.abort_pending || job.cancelled.load(std::memory_order_relaxed)) {
+        if (worker.fault.signal) explain(worker);
+        reclaim(worker);
+        break;
+      }
+    }
+    if (job.cancelled.load(std::memory_order_relaxed)) break;
+  }
+  worker.job = nullptr;
+}
+
+void run_cooperative(Worker& worker, Job& job) {
+  prepare(worker, job);
+  const auto blocks = static_cast<std::size_t>(job.blocks);
+  std::vector<bool> done(blocks, false);
+  bool first = true;
+  for (std::size_t left = blocks; left > 0;) {
+    std::size_t parked = 0;
+    for (std::size_t i = 0; i < blocks && !job.cancelled; ++i) {
+      if (done[i]) continue;
+      Block& block = block_at(worker, i);
+      if (first) {
+        start_block(worker, block, job, index_of(scheduled(job, i), job.launch->config.grid));
+      } else {
+        restore(worker, block, job);
+        block.grid_arrived = 0;
+        for (unsigned t = 0; t < block.count; ++t)
+          if (block.wait[t] == Wait::grid) block.make_ready(t);
+      }
+      if (drive(worker, block)) {
+        done[i] = true;
+        --left;
+      } else {
+        save(worker, block, job);
+        ++parked;
+      }
+    }
+    first = false;
+    if (job.cancelled) {
+      if (worker.fault.signal) explain(worker);
+      break;
+    }
+    if (parked > 0 && left < blocks) {
+      note_failure("barrier_divergence",
+                   std::to_string(parked) + " blocks wait at a grid-wide sync() that the other " + std::to_string(blocks - left) +
+                       " blocks returned without reaching.",
+                   job.launch->site.line, 0);
+      break;
+    }
+  }
+  reclaim(worker);
+  worker.job = nullptr;
+}
+
+std::string coordinates(unsigned linear, const dim3& block) {
+  return "(" + std::to_string(linear % block.x) + ", " + std::to_string(linear / block.x % block.y) + ", " +
+         std::to_string(linear / (block.x * block.y)) + ")";
+}
+
+void note_failure(const char* reason, std::string message, int line, unsigned thread) {
+  Worker& worker = *this_worker;
+  const Launch& launch = *worker.job->launch;
+  const dim3& shape = launch.config.block;
+  Fault fault;
+  fault.reason = reason;
+  fault.message = std::move(message);
+  fault.kernel = launch.site.kernel;
+  fault.file = launch.site.file;
+  fault.line = line;
+  fault.in_thread = true;
+  fault.block = blockIdx;
+  fault.thread = {thread % shape.x, thread / shape.x % shape.y, thread / (shape.x * shape.y)};
+  record(std::move(fault));
+  worker.job->cancelled = true;
+}
+
+void fail(const char* reason, std::string message, int line, unsigned thread) {
+  Worker& worker = *this_worker;
+  worker.critical = true;          // never unset: this stack is given up with the string still on it
+  note_failure(reason, std::move(message), line, thread);
+  leave_kernel(worker);
+}
+
+Critical::~Critical() {
+  worker_.critical = false;
+  if (worker_.abort_pending) leave_kernel(worker_);
+}
+
+}  // namespace simt

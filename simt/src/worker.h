@@ -1,0 +1,131 @@
+// The state of one operating-system thread that runs blocks, and of the blocks on it.
+#pragma once
+
+#include <simt/runtime.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fault.h"
+#include "fiber.h"
+#include "module.h"
+
+namespace simt {
+
+inline constexpr unsigned max_threads = 1024;
+inline constexpr unsigned max_warps = max_threads / 32;
+
+struct Fiber {
+  void* stack_pointer = nullptr;
+  char* top = nullptr;      // highest address of the stack, less its offset
+  char* low = nullptr;      // lowest usable address
+};
+
+enum class Wait : std::uint8_t { nothing, barrier, exchange, active_mask, grid };
+
+// Lanes of one warp that meet in one exchange.
+struct Meeting {
+  std::uint64_t value[32];
+  unsigned mask, arrived;
+  const char* what;
+  int line;
+  unsigned readers;         // lanes that still hold the result
+};
+
+// A block: its threads' states and everything that they wait at.
+struct Block {
+  dim3 index;
+  unsigned count;                         // threads
+  unsigned char exited[max_threads];
+  Wait wait[max_threads];
+  int line[max_threads];                  // of what the thread waits at
+  Fiber* fiber[max_threads];              // of a waiting or ready thread
+  Meeting* holds[max_threads];            // the exchange whose result the thread may still read
+  unsigned answer[max_threads];           // of active_mask
+
+  std::uint16_t ready[max_threads];       // ring of threads that may go on
+  unsigned ready_from, ready_count;
+
+  unsigned barrier_arrived, grid_arrived;
+  int barrier_line;
+  bool barrier_mixed;                     // threads arrived from different lines
+  unsigned votes;                         // true predicates at the pending barrier
+  int vote_result;                        // of the last finished one
+
+  std::vector<Meeting*> meetings[max_warps];
+  std::vector<std::unique_ptr<Meeting>> all_meetings;
+  std::vector<Meeting*> free_meetings;
+
+  Cursor cursor;                          // saved while another block of the worker runs
+  std::vector<char> shared;               // likewise (cooperative launches only)
+
+  void reset(dim3 where, unsigned threads);
+  void make_ready(unsigned thread) {
+    wait[thread] = Wait::nothing;
+    ready[(ready_from + ready_count++) % max_threads] = static_cast<std::uint16_t>(thread);
+  }
+};
+
+struct Job;
+
+struct Worker {
+  void* main_stack = nullptr;             // where the scheduler waits while a fiber runs
+  Fiber* fiber = nullptr;                 // running
+  Block* block = nullptr;
+  Job* job = nullptr;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber*> idle;
+  std::vector<std::unique_ptr<Block>> blocks;
+  char* dynamic_shared = nullptr;         // end of the dynamic shared memory's room: a fence follows
+  char* dynamic_base = nullptr;           // what this launch's kernels see
+  std::vector<uint3> places;              // threadIdx of each thread of the block
+  std::vector<unsigned> order;            // starting order of threads, empty for the natural one
+  volatile bool in_kernel = false;        // a fault now is the kernel's
+  volatile bool critical = false;         // an abort must wait until the lock is free
+  volatile bool abort_pending = false;
+  RawFault fault;                         // filled by a signal handler
+};
+
+extern __thread __attribute__((tls_model("initial-exec"))) Worker* this_worker;
+
+// While one of these lives an abort waits: a lock (malloc's, say) may be held.
+class Critical {
+ public:
+  explicit Critical(Worker& worker) : worker_(worker) { worker_.critical = true; }
+  ~Critical();
+
+ private:
+  Worker& worker_;
+};
+
+// A launch in progress.
+struct Job {
+  const Launch* launch;
+  const Module* module;
+  std::vector<SharedArray> arrays;        // static shared arrays that its blocks may use
+  std::uint64_t blocks;
+  std::uint64_t chunk;
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> cancelled{false};     // a fault, the time limit, or Ctrl-C
+  std::atomic<bool> timed_out{false};
+  std::uint64_t seed = 0;
+  int schedule = 0;                       // 0 forward, 1 reverse, 2 by seed
+};
+
+// worker.cpp
+void run_blocks(Worker& worker, Job& job);
+void run_cooperative(Worker& worker, Job& job);
+[[noreturn]] void leave_kernel(Worker& worker);                 // back to the scheduler; the block is given up
+void note_failure(const char* reason, std::string message, int line, unsigned thread);   // and cancels the launch
+[[noreturn]] void fail(const char* reason, std::string message, int line, unsigned thread);   // from a fiber
+void wait_for(Wait what, int line);                             // parks the running thread
+void yield_ready(Worker& worker);                               // the running thread is in the ready ring: takes its turn
+std::string coordinates(unsigned linear, const dim3& block);
+
+// collectives.cpp
+bool resolve_active_masks(Block& block);
+void report_deadlock(Block& block);
+
+}  // namespace simt
