@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,10 +23,11 @@ _HERE = Path(__file__).parent
 _TORCH = Path(torch.__file__).parent
 
 # -fno-strict-aliasing and -fwrapv: nvcc allows float4* casts and wraps integers; -fno-finite-loops: an endless
-# kernel is endless; -fno-gnu-unique: two builds of one kernel must not share its variables.
+# kernel is endless; -fno-gnu-unique: two builds of one kernel must not share its variables; -fstack-clash-protection:
+# a large local array meets the fence below the stack, and does not step over it.
 _FLAGS = (
-    "-std=c++20 -O2 -g1 -fPIC -w -fvisibility=hidden -fno-gnu-unique -fno-strict-aliasing -fwrapv -fno-finite-loops "
-    "-fno-math-errno -fno-trapping-math -fno-semantic-interposition -D_GLIBCXX_USE_CXX11_ABI=1"
+    "-std=c++20 -O2 -g1 -gdwarf-4 -fPIC -w -fvisibility=hidden -fno-gnu-unique -fno-strict-aliasing -fwrapv -fno-finite-loops "
+    "-fno-math-errno -fno-trapping-math -fno-semantic-interposition -fstack-clash-protection -D_GLIBCXX_USE_CXX11_ABI=1"
 ).split()
 _RUNTIME = ("fiber", "worker", "collectives", "fault", "module", "memory", "launch")
 
@@ -42,6 +43,7 @@ _LIGHT = set(
     opmath_type OptionalDeviceGuard headeronly util
     """.split()
 )
+_LIGHT_HEADERS = {f"ATen/{name}.h" for name in ("AccumulateType", "Dispatch", "Dispatch_v2", "OpMathType", "NumericUtils", "core/Tensor", "core/TensorAccessor")}
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Unit:
     text: str
     full: bool  # needs the header with every operator
     flags: tuple[str, ...]
+    lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
 
 
 @dataclass(frozen=True)
@@ -204,12 +207,17 @@ def _units(cpp, cuda, functions, flags) -> tuple[list[Unit], list[str], list[str
         shared += [s for s in r.shared if s not in shared]
     if cpp or functions:
         text = _marked(rewritten_cpp, "cpp_sources") + _binding(functions)
-        units.append(Unit("cpp_sources", text, _needs_all(rewritten_cpp), tuple(flags)))
+        units.append(Unit("cpp_sources", text, _needs_all(rewritten_cpp), tuple(flags), _student_lines(cpp, "cpp_sources")))
     if cuda:
         head = "#define __CUDACC__ 1\n#define __CUDA_ARCH__ 750\n#define __NVCC__ 1\n"
-        text = head + _marked(rewritten_cuda, "cuda_sources") + _names(kernels, shared)
-        units.append(Unit("cuda_sources", text, _needs_all(rewritten_cuda), tuple(flags)))
+        text = head + _names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
+        units.append(Unit("cuda_sources", text, _needs_all(rewritten_cuda), tuple(flags), _student_lines(cuda, "cuda_sources")))
     return units, kernels, shared
+
+
+def _student_lines(sources: list[str], kind: str) -> dict[tuple[str, int], str]:
+    labels = [_label(kind, i, len(sources)) for i in range(len(sources))]
+    return {(label, n): line for label, s in zip(labels, sources) for n, line in enumerate(s.split("\n"), 1)}
 
 
 def _marked(sources: list[Rewritten], kind: str) -> str:
@@ -236,10 +244,21 @@ def _names(kernels: list[str], shared: list[str]) -> str:
 
 
 def _needs_all(sources: list[Rewritten]) -> bool:
-    for source in sources:
-        for match in re.finditer(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", source.text):
-            if match[1] not in _LIGHT:
-                return True
+    """Whether the sources name operators of torch, or include a header that brings them."""
+    names = {n for s in sources for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", s.text)}
+    headers = {h for s in sources for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", s.text)}
+    stand_ins = {h for h in headers if (_HERE / "include/shim" / h).is_file()}
+    return not (names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS)
+
+
+def _names_operators(error: CompileError) -> bool:
+    """Whether an error may come from the light header: an operator found by its arguments or by a using-directive."""
+    for d in error.diagnostics:
+        undeclared = re.match(r"‘(\w+)’ was not declared|there are no arguments to ‘(\w+)’", d.message)
+        if undeclared and hasattr(torch.ops.aten, undeclared[1] or undeclared[2]):
+            return True
+        if re.search(r"incomplete type ‘(?:struct |class )?(?:at|torch|c10)::", d.message):
+            return True
     return False
 
 
@@ -287,6 +306,15 @@ def _check_bindings(by_hand: list[str], functions: dict[str, str] | None) -> Non
 
 
 def _object(unit: Unit, folder: Path) -> tuple[Path, bool]:
+    try:
+        return _object_with(unit, folder)
+    except CompileError as error:
+        if unit.full or not _names_operators(error):
+            raise
+        return _object_with(replace(unit, full=True), folder)
+
+
+def _object_with(unit: Unit, folder: Path) -> tuple[Path, bool]:
     header = full_header() / "prelude_full.h" if unit.full else folder / "prelude.h"
     key = cache.key_of(_base_key(), unit.label, unit.text, *unit.flags, str(unit.full))
     return cache.entry("object", key, lambda made: _compile(unit, header, made))
@@ -308,33 +336,77 @@ def _last_words(result: subprocess.CompletedProcess) -> str:
 
 
 _MESSAGE = re.compile(r"^(?P<file>[^:\n]+):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<severity>fatal error|error|warning|note): (?P<message>.*)$")
+_VIA = re.compile(r"^(?:In file included|\s+) from ([^:]+):(\d+)|^([^:]+):(\d+):\d+:   required from here")
 
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
     """g++'s messages about the student's lines; an error inside a header is told at the line that led there."""
-    lines = _source_lines(unit)
-    found, via = [], None
+    compiled = _compiled_lines(unit)
+    found, via, severity = [], None, ""
     for text in output.splitlines():
-        inclusion = re.match(r"^(?:In file included|\s+) from ([^:]+):(\d+)|^([^:]+):(\d+):\d+:   required from here", text)
-        if inclusion:
-            file, line = inclusion[1] or inclusion[3], int(inclusion[2] or inclusion[4])
-            via = (file, line) if (file, line) in lines else via
+        if inclusion := _VIA.match(text):
+            place = inclusion[1] or inclusion[3], int(inclusion[2] or inclusion[4])
+            via = place if place in compiled else via
         match = _MESSAGE.match(text)
         if not match:
             continue
-        severity = "error" if "error" in match["severity"] else match["severity"]
-        place = (match["file"], int(match["line"]))
-        if place in lines:
-            found.append(Diagnostic(place[0], place[1], int(match["column"] or 0), severity, match["message"], lines[place]))
+        before, severity = severity, "error" if "error" in match["severity"] else match["severity"]
+        place = match["file"], int(match["line"])
+        message = _in_cuda(match["message"], unit.lines.get(place, ""))
+        if severity == "note" and "to match this ‘{’" in message and before == "error" and place in unit.lines:
+            first = 1 if found[0].message.startswith("unterminated") else 0
+            found.insert(first, Diagnostic(*place, int(match["column"] or 0), "error", "This ‘{’ is never closed.", unit.lines[place]))
+        elif place in unit.lines:
+            kept = unit.lines[place] == compiled[place]  # else the columns have moved
+            found.append(Diagnostic(*place, int(match["column"] or 0) if kept else 0, severity, message, unit.lines[place]))
         elif severity == "error":
-            file, line = via or (unit.label, 0)
-            found.append(Diagnostic(file, line, 0, severity, match["message"], lines.get((file, line), "")))
+            place = via or place
+            if place[0] == "functions":  # a line of the binding: the second is the first function's
+                found.append(Diagnostic("functions", 0, 0, severity, f"`{_bound_name(compiled[place])}` can't be bound: {message}"))
+            else:
+                found.append(Diagnostic(*(place if place in unit.lines else (unit.label, 0)), 0, severity, message, unit.lines.get(place, "")))
         via = via if severity == "note" else None
-    # Errors first, in their order: notes and warnings explain, they don't lead.
-    return [d for d in found if d.severity == "error"] + [d for d in found if d.severity != "error"]
+    return _in_order(found)
 
 
-def _source_lines(unit: Unit) -> dict[tuple[str, int], str]:
+def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Errors first: notes and warnings explain, they don't lead. Of a launch that is not understood, one error a line."""
+    errors = [d for d in found if d.severity == "error"]
+    unread = {(d.source, d.line): d for d in reversed(errors) if d.message == _NO_LAUNCH}
+    errors = [d for d in errors if unread.get((d.source, d.line), d) is d]
+    return errors + [d for d in found if d.severity != "error"]
+
+
+_NO_LAUNCH = "A launch is kernel<<<grid, block>>>(arguments): here the name, the >>> or a parenthesis is missing."
+
+
+def _in_cuda(message: str, line: str) -> str:
+    """A message of g++ about what stands in place of a launch, in the words of the launch."""
+    message = re.sub(r" \[-f[\w-]+\]$", "", message)
+    if "<<<" not in line:
+        return message
+    if match := re.match(r"no match for call to ‘\(simt::TypedLaunch<.*lambda\(.*?\)>(?:, (.*))?>\) \((.*)\)’$", message):
+        return f"The kernel's parameters are ({match[1] or ''}), but this launch gives ({_plain_types(match[2])})."
+    match = re.match(r"no matching function for call to ‘(.+?)\((.*)\)’$", message)
+    if match and re.search(rf"\b{re.escape(match[1].split('<')[0])}\b.*<<<", line):
+        return f"No kernel `{match[1]}` takes the arguments ({_plain_types(match[2])})."
+    if "simt::config(" in message:
+        return "A launch has two to four arguments between <<< and >>>: grid, block, bytes of dynamic shared memory, stream."
+    if re.match(r"expected primary-expression before ‘(<|<<|>)’ token", message):
+        return _NO_LAUNCH
+    return message
+
+
+def _plain_types(types: str) -> str:
+    return re.sub(r"const (\w[\w: ]*)&", r"\1", types.replace(" const&", "")).replace("&", "")
+
+
+def _bound_name(line: str) -> str:
+    match = re.search(r'make_function\("([^"]*)"', line)
+    return match[1] if match else "functions="
+
+
+def _compiled_lines(unit: Unit) -> dict[tuple[str, int], str]:
     lines, label, number = {}, "", 0
     for text in unit.text.split("\n"):
         mark = re.match(r'#line (\d+) "([^"]+)"$', text)

@@ -134,7 +134,7 @@ def load_inline(
         raise ValueError("simt runs CUDA sources; it has no SYCL.")
     flags = _kept_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
     flags += [f"-I{path}" for path in extra_include_paths or []]
-    links = [f for f in extra_ldflags or [] if not re.match(r"-l(cu|nv)", f)]
+    links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
     made = build.build(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
     if verbose:
         print(f"simt: {name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
@@ -175,12 +175,11 @@ def _kept_flags(flags: list[str]) -> list[str]:
 # ---- faults ----
 
 
-def _kernel_error(reason, message, kernel, source, line, block, thread, code) -> KernelError:
+def _kernel_error(reason, message, kernel, source, line, defined, block, thread, code) -> KernelError:
     """Called by the binder with what the runtime recorded; finds the source line of a fault from its address."""
     if not line:
         line_source = _source_line(code)
-        if line_source:
-            source, line = line_source
+        source, line = line_source or (source, defined)
     return KernelError(reason, message, kernel, source, line, block, thread)
 
 

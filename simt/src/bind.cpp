@@ -12,6 +12,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include <simt/function.h>
 #include <simt/host.h>
 
@@ -21,7 +23,7 @@
 
 namespace {
 
-PyObject* make_error = nullptr;      // (reason, message, kernel, file, line, block, thread, code) -> exception
+PyObject* make_error = nullptr;      // (reason, message, kernel, file, line, defined, block, thread, code) -> exception
 
 // ---- values ----
 
@@ -108,6 +110,19 @@ PyObject* fail(const simt::Function& function, const std::string& text) {
   return nullptr;
 }
 
+// Whether every keyword names a parameter that was not given by position; else false with an exception set.
+bool all_known(const simt::Function& function, PyObject* kwargs, std::size_t given) {
+  PyObject *key, *object;
+  for (Py_ssize_t at = 0; PyDict_Next(kwargs, &at, &key, &object);) {
+    const std::string name = PyUnicode_AsUTF8(key);
+    const auto& all = function.parameters;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& parameter) { return parameter.name == name; });
+    if (found == all.end()) return fail(function, "has no parameter named " + name), false;
+    if (static_cast<std::size_t>(found - all.begin()) < given) return fail(function, "got " + name + " twice"), false;
+  }
+  return true;
+}
+
 // Fills `values` from Python's arguments; false with an exception set where they do not fit.
 bool gather(const simt::Function& function, PyObject* args, PyObject* kwargs, std::vector<simt::Value>& values) {
   const auto given = static_cast<std::size_t>(PyTuple_GET_SIZE(args));
@@ -134,7 +149,7 @@ bool gather(const simt::Function& function, PyObject* args, PyObject* kwargs, st
       return false;
     }
   }
-  return true;
+  return !kwargs || all_known(function, kwargs, given);
 }
 
 PyObject* triple(const uint3& v) { return Py_BuildValue("(III)", v.x, v.y, v.z); }
@@ -147,8 +162,8 @@ void raise(const simt::Fault& fault) {
   }
   THPObjectPtr block(fault.in_thread ? triple(fault.block) : Py_NewRef(Py_None));
   THPObjectPtr thread(fault.in_thread ? triple(fault.thread) : Py_NewRef(Py_None));
-  THPObjectPtr error(PyObject_CallFunction(make_error, "ssssiOOO", fault.reason.c_str(), fault.message.c_str(), fault.kernel.c_str(),
-                                           fault.file.c_str(), fault.line, block.get(), thread.get(), code.get()));
+  THPObjectPtr error(PyObject_CallFunction(make_error, "ssssiiOOO", fault.reason.c_str(), fault.message.c_str(), fault.kernel.c_str(),
+                                           fault.file.c_str(), fault.line, fault.defined, block.get(), thread.get(), code.get()));
   if (!error) return;
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
 }
@@ -175,6 +190,21 @@ bool interrupted() {
   return yes;
 }
 
+template <class... E>
+bool is_one(const std::exception& error) {
+  return (dynamic_cast<const E*>(&error) || ...);
+}
+
+// The Python exception that torch's and pybind11's own bindings make of a C++ exception.
+PyObject* type_of(const std::exception& error) {
+  if (is_one<c10::IndexError, std::out_of_range>(error)) return PyExc_IndexError;
+  if (is_one<c10::ValueError, std::invalid_argument, std::domain_error, std::length_error, std::range_error>(error)) return PyExc_ValueError;
+  if (is_one<c10::TypeError>(error)) return PyExc_TypeError;
+  if (is_one<c10::NotImplementedError>(error)) return PyExc_NotImplementedError;
+  if (is_one<std::overflow_error>(error)) return PyExc_OverflowError;
+  return PyExc_RuntimeError;
+}
+
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   const simt::Function& function = *reinterpret_cast<FunctionObject*>(self)->function;
   std::vector<simt::Value> values;
@@ -188,17 +218,14 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   } catch (const simt::WrongType& error) {
     type = PyExc_TypeError;
     text = function.name + "(): " + error.what();
-  } catch (const c10::NotImplementedError& error) {
-    type = PyExc_NotImplementedError;
-    text = error.what_without_backtrace();
   } catch (const c10::Error& error) {
-    type = PyExc_RuntimeError;
+    type = type_of(error);
     text = error.what_without_backtrace();
   } catch (const std::bad_alloc&) {
     type = PyExc_MemoryError;
     text = function.name + "() asked for more memory than there is";
   } catch (const std::exception& error) {
-    type = PyExc_RuntimeError;
+    type = type_of(error);
     text = error.what();
   } catch (...) {
     type = PyExc_RuntimeError;
@@ -243,15 +270,22 @@ struct GuardAllocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     if (!on || bytes == 0) return usual->allocate(bytes);
     void* pointer = simt::allocate(bytes);
-    TORCH_CHECK_WITH(OutOfMemoryError, pointer, "There is no memory for ", bytes, " bytes.");
+    TORCH_CHECK_WITH(OutOfMemoryError, pointer, "There is no memory for a tensor of ", (bytes + (1 << 20) - 1) >> 20, " MiB.");
     return {pointer, pointer, &free, c10::Device(c10::DeviceType::CPU)};
   }
+  // oneDNN and others take bare pointers and give them back: those of before and after a guard as well as ours.
+  c10::DeleterFnPtr raw_deleter() const override { return &raw_free; }
+  static void raw_free(void* pointer);
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 };
 
 GuardAllocator& allocator() {
   static auto* instance = new GuardAllocator;   // tensors may outlive everything
   return *instance;
+}
+
+void GuardAllocator::raw_free(void* pointer) {
+  if (!simt::release(pointer)) allocator().usual->raw_deleter()(pointer);
 }
 
 // ---- the module's functions ----

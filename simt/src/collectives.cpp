@@ -1,17 +1,16 @@
 // Barriers, warp exchanges and active masks: where threads of a block wait for each other.
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
-#include "worker.h"
+#include "schedule.h"
 
 namespace simt {
 namespace {
 
-unsigned thread_in_order(unsigned i) { return cursor.order ? cursor.order[i] : i; }
-
 std::string lines(int line) { return "line " + std::to_string(line); }
 
-std::string name_of(unsigned thread) { return "thread " + coordinates(thread, blockDim); }
+std::string name_of(unsigned thread, const char* word = "thread ") { return word + coordinates(thread, blockDim); }
 
 // Lanes of `warp` that have returned or never existed.
 unsigned gone_lanes(const Block& block, unsigned warp) {
@@ -86,11 +85,11 @@ void arrive_at_barrier(int line) {
   block.vote_result = static_cast<int>(block.votes);
   block.votes = 0;
   // All go on in the starting order, the calling thread at its own place in it.
-  const unsigned self = cursor.current;
-  block.wait[self] = Wait::barrier;
-  block.fiber[self] = worker.fiber;
-  block.ready_from = block.ready_count = 0;
-  for (unsigned i = 0; i < block.count; ++i) block.make_ready(thread_in_order(i));
+  block.fiber[cursor.current] = worker.fiber;
+  std::memset(block.wait, 0, block.count * sizeof(block.wait[0]));
+  std::memcpy(block.ready, worker.turns.data(), block.count * sizeof(block.ready[0]));
+  block.ready_from = 0;
+  block.ready_count = block.count;
   yield_ready(worker);
 }
 
@@ -110,20 +109,21 @@ void report_barrier(Block& block) {
   const auto returned = threads_where(block, [&](unsigned t) { return block.exited[t] != 0; });
   const unsigned first = at_barrier.front();
   const int line = block.line[first];
-  const std::string waiting = name_of(first) + others(at_barrier.size()) + (at_barrier.size() == 1 ? " waits" : " wait");
   if (!returned.empty()) {
     note_failure("barrier_divergence",
-                 waiting + " at the barrier in " + lines(line) + ", but " + name_of(returned.front()) + others(returned.size()) +
+                 name_of(first, "Thread ") + others(at_barrier.size()) + (at_barrier.size() == 1 ? " waits" : " wait") +
+                     " at the __syncthreads() in " + lines(line) + ", but " + name_of(returned.front()) + others(returned.size()) +
                      " returned from the kernel without reaching it. Every thread of a block must reach every __syncthreads().",
                  line, returned.front());
     return;
   }
   for (unsigned t = 0; t < block.count; ++t) {
     if (block.wait[t] == Wait::barrier && block.line[t] == line) continue;
-    const bool barrier = block.wait[t] == Wait::barrier;
+    const char* where = block.wait[t] == Wait::barrier ? " waits at another one, in "
+                        : block.wait[t] == Wait::grid  ? " waits for the whole grid in "
+                                                       : " waits for its warp in ";
     note_failure("barrier_divergence",
-                 waiting + " at a barrier, " + name_of(first) + " in " + lines(line) + ", while " + name_of(t) + " waits " +
-                     (barrier ? "at another barrier, in " : block.wait[t] == Wait::grid ? "for the whole grid in " : "for its warp in ") +
+                 name_of(first, "Thread ") + " waits at the __syncthreads() in " + lines(line) + ", while " + name_of(t) + where +
                      lines(block.line[t]) + ". Every thread of a block must reach the same __syncthreads().",
                  line, t);
     return;
@@ -148,7 +148,7 @@ void report_meeting(Block& block, const Meeting& meeting, unsigned warp) {
         elsewhere = std::string("is in ") + other->what + " in " + lines(other->line) + " with mask " + theirs;
       }
   note_failure("warp_divergence",
-               name_of(warp * 32 + here) + " (lane " + std::to_string(here) + ") waits in " + meeting.what + " in " +
+               name_of(warp * 32 + here, "Thread ") + " (lane " + std::to_string(here) + ") waits in " + meeting.what + " in " +
                    lines(meeting.line) + " for lane " + std::to_string(lane) + ", which its mask " + mask +
                    " names, but that lane " + elsewhere + ". All lanes of the mask must make the same call together.",
                meeting.line, warp * 32 + here);
@@ -181,7 +181,7 @@ Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line
     char text[16];
     std::snprintf(text, sizeof text, "0x%08x", mask);
     fail("warp_divergence",
-         name_of(thread) + " (lane " + std::to_string(lane) + ") calls " + what + " with mask " + text +
+         name_of(thread, "Thread ") + " (lane " + std::to_string(lane) + ") calls " + what + " with mask " + text +
              ", which does not name the lane itself. The mask must name every lane that makes the call.",
          line, thread);
   }
@@ -236,17 +236,18 @@ bool resolve_active_masks(Block& block) {
 }
 
 void report_deadlock(Block& block) {
-  for (unsigned t = 0; t < block.count; ++t)
-    if (block.wait[t] == Wait::barrier) return report_barrier(block);
+  // Lanes that others of their warp wait for may stand at a barrier, which then waits for the warp: the warp is to blame.
   for (unsigned warp = 0; warp < max_warps; ++warp)
     if (!block.meetings[warp].empty()) return report_meeting(block, *block.meetings[warp].front(), warp);
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] == Wait::barrier) return report_barrier(block);
   unsigned waiting = 0, returned = 0;
   for (unsigned t = 0; t < block.count; ++t) {
     if (block.wait[t] == Wait::grid) waiting = t;
     if (block.exited[t]) returned = t;
   }
   note_failure("barrier_divergence",
-               name_of(waiting) + " waits at the grid-wide sync() in " + lines(block.line[waiting]) + ", but " + name_of(returned) +
+               name_of(waiting, "Thread ") + " waits at the grid-wide sync() in " + lines(block.line[waiting]) + ", but " + name_of(returned) +
                    " of the same block returned without reaching it.",
                block.line[waiting], returned);
 }
@@ -255,9 +256,10 @@ void* dynamic_shared() { return this_worker->dynamic_base; }
 std::size_t dynamic_shared_size() { return this_worker->job->launch->config.shared; }
 bool cooperative_launch() { return this_worker->job->launch->cooperative; }
 
-void device_assert(const char* expression, const char*, int line) {
-  fail("device_assert", std::string("The assertion `") + expression + "` in line " + std::to_string(line) + " is false.", line,
-       cursor.current);
+void device_assert(const char* expression, int line) {
+  const std::string text = std::string("The assertion `") + expression + "` in line " + std::to_string(line) + " is false.";
+  if (!this_worker || !this_worker->in_kernel) throw std::runtime_error(text);
+  fail("device_assert", text, line, cursor.current);
 }
 
 void trap(int line) { fail("device_assert", "The kernel called __trap() in line " + std::to_string(line) + ".", line, cursor.current); }

@@ -18,7 +18,7 @@ std::mutex mutex;
 bool kept = false;
 Fault first;
 
-constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+constexpr int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 struct sigaction before[NSIG];
 
 #if defined(__x86_64__)
@@ -214,6 +214,9 @@ void explain(Worker& worker) {
   } else if (raw.signal == SIGFPE) {
     fault.reason = "division_by_zero";
     fault.message = who + "divides an integer by zero.";
+  } else if (raw.signal == SIGABRT) {
+    fault.reason = "device_assert";
+    fault.message = who + "called abort().";
   } else if (raw.signal == SIGILL) {
     fault.reason = "device_assert";
     fault.message = who + "executed an instruction that stops the program (a trap, or code that can't be reached).";
@@ -224,6 +227,7 @@ void explain(Worker& worker) {
   }
   fault.kernel = launch.site.kernel;
   fault.file = launch.site.file;
+  fault.defined = launch.site.defined;
   fault.in_thread = true;
   fault.block = blockIdx;
   const unsigned t = cursor.current;

@@ -20,7 +20,8 @@ struct Fault {
   std::string message;
   std::string kernel;
   std::string file;
-  int line = 0;              // 0: find it from `code`
+  int line = 0;              // 0: find it from `code`, or else say where the kernel is defined
+  int defined = 0;
   bool in_thread = false;    // block and thread are meaningful
   uint3 block{}, thread{};
   std::vector<CodePlace> code;   // innermost first

@@ -31,14 +31,17 @@ constexpr int cooperative_too_large = 720;
 Options current;
 Device played;
 
+// Of one thread of the host, as in CUDA: a failure in one is not another's.
 struct Errors {
-  std::mutex mutex;
   int last = 0;
+  int newest = 0;             // whose sentence `text` is
   bool looked = true;         // nothing is waiting to be told
   bool sticky = false;        // a kernel faulted: every later call fails until the error is taken by Python
   std::string text;
   Fault launch;               // a launch that was refused, for Python
-} errors;
+  Fault fault;                // what failed; without a reason, nothing did
+};
+thread_local Errors errors;
 
 std::mutex print_mutex;
 std::string printed;
@@ -51,6 +54,8 @@ std::map<const void*, int> optin;
 
 class Pool {
  public:
+  std::mutex launching;      // held for one launch
+
   void run(Job& job, bool cooperative, double seconds) {
     start();
     std::unique_lock lock(mutex_);
@@ -69,19 +74,12 @@ class Pool {
 
  private:
   void start() {
-    // After a fork the threads of the parent are gone.
-    if (owner_ != getpid()) {
-      for (auto& thread : threads_) thread.release();
-      threads_.clear();
-      workers_.clear();
-      owner_ = getpid();
-      generation_ = 0;
-    }
     const auto wanted = static_cast<std::size_t>(std::max(1, current.threads));
     while (threads_.size() < wanted) {
       const int index = static_cast<int>(threads_.size());
       workers_.push_back(std::make_unique<Worker>());
-      threads_.push_back(std::make_unique<std::thread>([this, index, seen = generation_]() mutable { work(index, seen); }));
+      Worker& worker = *workers_.back();
+      threads_.push_back(std::make_unique<std::thread>([this, index, &worker, seen = generation_] { work(index, worker, seen); }));
       threads_.back()->detach();
     }
   }
@@ -100,8 +98,7 @@ class Pool {
       for (auto& handle : handles_) pthread_kill(handle, abort_signal());
   }
 
-  void work(int index, std::uint64_t seen) {
-    Worker& worker = *workers_[static_cast<std::size_t>(index)];
+  void work(int index, Worker& worker, std::uint64_t seen) {
     this_worker = &worker;
     use_alternate_stack();
     // Dynamic shared memory ends at a page that traps.
@@ -133,11 +130,16 @@ class Pool {
   bool cooperative_ = false;
   int wanted_ = 0, running_ = 0;
   std::uint64_t generation_ = 0;
-  pid_t owner_ = 0;
 };
 
 Pool& pool() {
-  static auto* instance = new Pool;   // its threads outlive main
+  // Its threads outlive main; a forked process has none of them, and starts anew.
+  static Pool* instance = nullptr;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    instance = new Pool;
+    pthread_atfork(nullptr, nullptr, [] { instance = new Pool; });
+  });
   return *instance;
 }
 
@@ -153,11 +155,13 @@ std::string shape(const dim3& d) {
   return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
 
+// Bytes of the kernel's own static arrays; of a template whose instance isn't known here, those of its largest.
 std::size_t static_shared(const Job& job, const std::string& kernel) {
-  std::size_t bytes = 0;
+  std::map<std::string, std::size_t> bytes;
+  std::size_t most = 0;
   for (const auto& array : job.arrays)
-    if (array.owner == kernel) bytes += array.bytes;
-  return bytes;
+    if (array.owner == kernel) most = std::max(most, bytes[array.function] += array.bytes);
+  return most;
 }
 
 // The sentence that says why this launch can't be; empty if it can. `code` becomes the CUDA error.
@@ -223,8 +227,7 @@ std::string refusal(const Launch& launch, const Job& job, int& code) {
 }
 
 void refuse(const Launch& launch, int code, const std::string& why) {
-  std::lock_guard lock(errors.mutex);
-  errors.last = code;
+  errors.last = errors.newest = code;
   errors.looked = false;
   errors.text = std::string("kernel ") + launch.site.kernel + " was not launched: " + why;
   Fault fault;
@@ -240,8 +243,13 @@ void find_arrays(Job& job) {
   if (!job.module) return;
   const std::string kernel = base_name(job.launch->site.kernel);
   const auto& kernels = job.module->kernels;
-  for (const auto& array : job.module->shared)
-    if (array.owner == kernel || std::find(kernels.begin(), kernels.end(), array.owner) == kernels.end()) job.arrays.push_back(array);
+  const bool known = std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
+  // Those of the kernel and of device functions, which it may call; of a kernel launched through a pointer, all.
+  const auto code = reinterpret_cast<std::uintptr_t>(job.launch->function);
+  for (const auto& array : job.module->shared) {
+    if (array.owner == kernel && code && array.code && array.code != code) continue;      // of another instance
+    if (!known || array.owner == kernel || std::find(kernels.begin(), kernels.end(), array.owner) == kernels.end()) job.arrays.push_back(array);
+  }
 }
 
 void report_damage(const Launch& launch) {
@@ -266,8 +274,6 @@ void report_damage(const Launch& launch) {
   record(std::move(fault));
 }
 
-std::mutex launching;
-
 }  // namespace
 
 Options& options() { return current; }
@@ -275,11 +281,8 @@ void set_device(const Device& device) { played = device; }
 const Device& device() { return played; }
 
 void run(const Launch& launch) {
-  std::lock_guard one(launching);
-  {
-    std::lock_guard lock(errors.mutex);
-    if (errors.sticky) return;      // as on a GPU: after a fault nothing runs
-  }
+  if (errors.sticky) return;      // as on a GPU: after a fault nothing runs
+  std::lock_guard one(pool().launching);
   install_handlers();
   Job job;
   job.launch = &launch;
@@ -305,15 +308,14 @@ void run(const Launch& launch) {
   }
   report_damage(launch);
   if (fault_pending()) {
-    std::lock_guard lock(errors.mutex);
     errors.sticky = true;
-    errors.last = launch_failure;
+    errors.last = errors.newest = launch_failure;
     errors.text = "a kernel failed";
+    take_fault(errors.fault);
   }
 }
 
 int take_error() {
-  std::lock_guard lock(errors.mutex);
   const int code = errors.last;
   errors.looked = true;
   if (!errors.sticky) errors.last = 0;
@@ -321,24 +323,24 @@ int take_error() {
 }
 
 int peek_error() {
-  std::lock_guard lock(errors.mutex);
   errors.looked = true;
   return errors.last;
 }
 
+int sticky_error() {
+  return errors.sticky ? errors.last : 0;
+}
+
 void set_error(int code, const char* text) {
-  std::lock_guard lock(errors.mutex);
-  errors.last = code;
+  errors.last = errors.newest = code;
   errors.text = text ? text : "";
 }
 
 const char* error_text(int code) {
-  std::lock_guard lock(errors.mutex);
-  return code != 0 && !errors.text.empty() ? errors.text.c_str() : nullptr;
+  return code != 0 && code == errors.newest && !errors.text.empty() ? errors.text.c_str() : nullptr;
 }
 
 bool finish_call(Fault& fault, bool threw) {
-  std::lock_guard lock(errors.mutex);
   const bool unlooked = !errors.looked;
   const bool refused = !errors.launch.reason.empty();
   const Fault launch = std::move(errors.launch);
@@ -346,7 +348,10 @@ bool finish_call(Fault& fault, bool threw) {
   errors.sticky = false;
   errors.looked = true;
   errors.last = 0;
-  if (take_fault(fault)) return true;
+  if (!errors.fault.reason.empty()) {
+    fault = std::exchange(errors.fault, Fault{});
+    return true;
+  }
   if (refused && (unlooked || threw)) {
     fault = launch;
     return true;

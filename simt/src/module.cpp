@@ -58,31 +58,61 @@ std::string demangle(const char* name) {
   return result;
 }
 
-// Thread-local objects of the file's symbol table whose name says that they live inside a function.
-std::vector<SharedArray> shared_arrays(const std::string& path, const std::vector<std::string>& declared) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  std::vector<SharedArray> arrays;
-  if (bytes.size() < sizeof(ElfW(Ehdr))) return arrays;
-  const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(bytes.data());
-  const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(bytes.data() + header->e_shoff);
-  for (int s = 0; s < header->e_shnum; ++s) {
-    if (sections[s].sh_type != SHT_SYMTAB) continue;
-    const char* names = bytes.data() + sections[sections[s].sh_link].sh_offset;
-    const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(bytes.data() + sections[s].sh_offset);
-    for (std::size_t i = 0; i < sections[s].sh_size / sizeof(ElfW(Sym)); ++i) {
-      const auto& symbol = symbols[i];
-      const char* name = names + symbol.st_name;
-      if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
-      if (std::strncmp(name, "_ZZ", 3) != 0) continue;
-      const std::string text = demangle(name);
-      const auto split = text.rfind("::");
-      if (split == std::string::npos) continue;
-      const std::string variable = text.substr(split + 2);
-      // A header's own thread_local is none of ours: only what the source declares __shared__.
-      if (std::find(declared.begin(), declared.end(), variable) == declared.end()) continue;
-      arrays.push_back({base_name(text.substr(0, split)), variable, symbol.st_value, symbol.st_size});
+// The symbol table of an ELF file.
+struct Symbols {
+  std::vector<char> bytes;
+  const ElfW(Sym)* first = nullptr;
+  std::size_t count = 0;
+  const char* names = nullptr;
+
+  explicit Symbols(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    if (bytes.size() < sizeof(ElfW(Ehdr))) return;
+    const auto* header = reinterpret_cast<const ElfW(Ehdr)*>(bytes.data());
+    const auto* sections = reinterpret_cast<const ElfW(Shdr)*>(bytes.data() + header->e_shoff);
+    for (int s = 0; s < header->e_shnum; ++s) {
+      if (sections[s].sh_type != SHT_SYMTAB) continue;
+      first = reinterpret_cast<const ElfW(Sym)*>(bytes.data() + sections[s].sh_offset);
+      count = sections[s].sh_size / sizeof(ElfW(Sym));
+      names = bytes.data() + sections[sections[s].sh_link].sh_offset;
     }
+  }
+  const char* name(const ElfW(Sym)& symbol) const { return names + symbol.st_name; }
+};
+
+// The address of the function that owns the local object `name` (_ZZ, the function's own name, E, the object's), or 0.
+std::uintptr_t owner_of(const Symbols& symbols, const char* name) {
+  std::uintptr_t code = 0;
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < symbols.count; ++i) {
+    if (ELF64_ST_TYPE(symbols.first[i].st_info) != STT_FUNC) continue;
+    const char* function = symbols.name(symbols.first[i]) + 2;      // after _Z
+    const std::size_t length = std::strlen(symbols.name(symbols.first[i]));
+    if (length <= longest || std::strncmp(function - 2, "_Z", 2) != 0) continue;
+    if (std::strncmp(name + 3, function, length - 2) != 0 || name[length + 1] != 'E') continue;
+    longest = length;
+    code = symbols.first[i].st_value;
+  }
+  return code;
+}
+
+// Thread-local objects that the source declares __shared__; a header's own thread_local is none of ours.
+std::vector<SharedArray> shared_arrays(const Module& module, const std::vector<std::string>& declared) {
+  const Symbols symbols(module.path);
+  std::vector<SharedArray> arrays;
+  for (std::size_t i = 0; i < symbols.count; ++i) {
+    const auto& symbol = symbols.first[i];
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
+    const char* name = symbols.name(symbol);
+    const std::string text = demangle(name);
+    const auto split = text.rfind("::");
+    const std::string variable = split == std::string::npos ? text : text.substr(split + 2);
+    if (std::find(declared.begin(), declared.end(), variable) == declared.end()) continue;
+    const bool local = std::strncmp(name, "_ZZ", 3) == 0 && split != std::string::npos;
+    const std::string function = local ? text.substr(0, split) : "";
+    const std::uintptr_t code = local ? owner_of(symbols, name) : 0;
+    arrays.push_back({local ? base_name(function) : "", function, code ? module.base + code : 0, symbol.st_value, symbol.st_size});
   }
   return arrays;
 }
@@ -105,7 +135,9 @@ std::vector<std::string> split_names(const char* names) {
 
 std::string base_name(const std::string& function) {
   // Cut the parameter list and template arguments off the end, then take the last identifier.
+  const std::string unnamed = "(anonymous namespace)::";
   std::string text = function;
+  for (auto at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed)) text.erase(at, unnamed.size());
   int depth = 0;
   std::size_t end = text.size();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -142,7 +174,7 @@ const Module* register_module(const void* symbol, const char* kernels, const cha
   dl_iterate_phdr(match, &search);
   if (!search.found) return nullptr;
   module.kernels = split_names(kernels);
-  module.shared = shared_arrays(module.path, split_names(shared));
+  module.shared = shared_arrays(module, split_names(shared));
   std::lock_guard lock(mutex);
   for (auto& known : modules())
     if (known.base == module.base) {

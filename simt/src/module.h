@@ -11,8 +11,9 @@
 namespace simt {
 
 struct SharedArray {
-  std::string owner;      // the function's name, without template arguments and namespaces
-  std::string name;
+  std::string owner;      // the function's name, without template arguments and namespaces; empty outside of functions
+  std::string function;   // the function as a whole, so that instances of a template differ
+  std::uintptr_t code;    // its address, 0 where the file does not tell
   std::size_t offset;     // in the module's thread-local block
   std::size_t bytes;
 };

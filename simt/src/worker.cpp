@@ -1,10 +1,11 @@
 // Runs blocks on one operating-system thread: a block's threads as a loop until one has to wait, then as fibers.
-#include "worker.h"
+#include "schedule.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <numeric>
 
 __thread uint3 threadIdx;
@@ -43,55 +44,13 @@ Fiber* new_fiber(Worker& worker) {
   return worker.fibers.back().get();
 }
 
-void fiber_main();
-
-Fiber* take_fiber(Worker& worker) {
-  Fiber* fiber;
-  if (worker.idle.empty()) {
-    fiber = new_fiber(worker);
-  } else {
-    fiber = worker.idle.back();
-    worker.idle.pop_back();
-  }
-  fiber->stack_pointer = new_stack_pointer(fiber->top, fiber_main);
-  return fiber;
-}
-
-// Continues elsewhere: a thread that is ready, else the threads that have not started, else the scheduler.
-// `self` is where to save this stack.
-void go_on(Worker& worker, void** self) {
-  Block& block = *worker.block;
-  if (block.ready_count > 0) {
-    const unsigned thread = block.ready[block.ready_from];
-    block.ready_from = (block.ready_from + 1) % max_threads;
-    --block.ready_count;
-    Fiber* fiber = block.fiber[thread];
-    // The stack of the thread after this one is on its way while this one runs.
-    if (block.ready_count > 0) {
-      const auto* after = static_cast<const char*>(block.fiber[block.ready[block.ready_from]]->stack_pointer);
-      __builtin_prefetch(after);
-      __builtin_prefetch(after + 64);
-      __builtin_prefetch(after + 128);
-    }
-    --cursor.waiting;
-    cursor.current = thread;
-    threadIdx = cursor.places[thread];
-    if (&fiber->stack_pointer == self) return;
-    worker.fiber = fiber;
-    simt_switch(self, fiber->stack_pointer);
-  } else if (cursor.next < cursor.count) {
-    Fiber* fiber = take_fiber(worker);
-    worker.fiber = fiber;
-    simt_switch(self, fiber->stack_pointer);
-  } else {
-    worker.fiber = nullptr;
-    simt_switch(self, worker.main_stack);
-  }
-}
-
 void fiber_main() {
   Worker& worker = *this_worker;
-  worker.job->launch->threads(worker.job->launch->body);
+  try {
+    worker.job->launch->threads(worker.job->launch->body);
+  } catch (const std::exception& error) {
+    fail("device_assert", std::string("The kernel threw a C++ exception, which no kernel can do: ") + error.what(), 0, cursor.current);
+  }
   // No thread is left to start; this stack is free as soon as we have left it.
   Fiber* self = worker.fiber;
   worker.idle.push_back(self);
@@ -178,6 +137,8 @@ void prepare(Worker& worker, Job& job) {
     }
   }
   worker.order.clear();
+  worker.turns.resize(count);
+  std::iota(worker.turns.begin(), worker.turns.end(), std::uint16_t(0));
   if (job.schedule != 0) {
     worker.order.resize(count);
     std::iota(worker.order.begin(), worker.order.end(), 0u);
@@ -189,6 +150,7 @@ void prepare(Worker& worker, Job& job) {
         std::swap(worker.order[i], worker.order[(state >> 33) % (i + 1)]);
       }
     }
+    std::copy(worker.order.begin(), worker.order.end(), worker.turns.begin());
   }
 }
 
@@ -244,20 +206,16 @@ void Block::reset(dim3 where, unsigned threads) {
   }
 }
 
-void wait_for(Wait what, int line) {
-  Worker& worker = *this_worker;
-  Block& block = *worker.block;
-  const unsigned thread = cursor.current;
-  block.wait[thread] = what;
-  block.line[thread] = line;
-  block.fiber[thread] = worker.fiber;
-  ++cursor.waiting;
-  go_on(worker, &worker.fiber->stack_pointer);
-}
-
-void yield_ready(Worker& worker) {
-  ++cursor.waiting;
-  go_on(worker, &worker.fiber->stack_pointer);
+Fiber* take_fiber(Worker& worker) {
+  Fiber* fiber;
+  if (worker.idle.empty()) {
+    fiber = new_fiber(worker);
+  } else {
+    fiber = worker.idle.back();
+    worker.idle.pop_back();
+  }
+  fiber->start = new_stack_pointer(fiber->top, fiber_main);
+  return fiber;
 }
 
 void leave_kernel(Worker& worker) {

@@ -18,7 +18,7 @@ inline constexpr unsigned max_threads = 1024;
 inline constexpr unsigned max_warps = max_threads / 32;
 
 struct Fiber {
-  void* stack_pointer = nullptr;
+  void* start = nullptr;    // a saved stack pointer at which threads begin
   char* top = nullptr;      // highest address of the stack, less its offset
   char* low = nullptr;      // lowest usable address
 };
@@ -42,6 +42,7 @@ struct Block {
   Wait wait[max_threads];
   int line[max_threads];                  // of what the thread waits at
   Fiber* fiber[max_threads];              // of a waiting or ready thread
+  void* stack[max_threads];               // its saved stack pointer
   Meeting* holds[max_threads];            // the exchange whose result the thread may still read
   unsigned answer[max_threads];           // of active_mask
 
@@ -82,6 +83,7 @@ struct Worker {
   char* dynamic_base = nullptr;           // what this launch's kernels see
   std::vector<uint3> places;              // threadIdx of each thread of the block
   std::vector<unsigned> order;            // starting order of threads, empty for the natural one
+  std::vector<std::uint16_t> turns;       // the same for every order, as the ready ring holds it
   volatile bool in_kernel = false;        // a fault now is the kernel's
   volatile bool critical = false;         // an abort must wait until the lock is free
   volatile bool abort_pending = false;
@@ -120,8 +122,6 @@ void run_cooperative(Worker& worker, Job& job);
 [[noreturn]] void leave_kernel(Worker& worker);                 // back to the scheduler; the block is given up
 void note_failure(const char* reason, std::string message, int line, unsigned thread);   // and cancels the launch
 [[noreturn]] void fail(const char* reason, std::string message, int line, unsigned thread);   // from a fiber
-void wait_for(Wait what, int line);                             // parks the running thread
-void yield_ready(Worker& worker);                               // the running thread is in the ready ring: takes its turn
 std::string coordinates(unsigned linear, const dim3& block);
 
 // collectives.cpp

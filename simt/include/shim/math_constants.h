@@ -1,3 +1,3 @@
 // Stands in for CUDA's math_constants.h.
 #pragma once
-#include <simt/math.h>
+#include <simt/math_constants.h>

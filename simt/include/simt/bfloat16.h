@@ -1,6 +1,7 @@
 // CUDA's 16-bit floats with float's range: __nv_bfloat16, __nv_bfloat162 and what cuda_bf16.h does with them.
 #pragma once
 
+#include <simt/half.h>
 #include <simt/narrow.h>
 
 namespace simt {
@@ -20,11 +21,15 @@ SIMT_INLINE unsigned short float_to_bfloat16(float f) {
 #define SIMT_RAW2 __nv_bfloat162_raw
 #define SIMT_N bfloat16
 #define SIMT_N2 bfloat162
+#define SIMT_OTHER __half
 #define SIMT_DIGITS 8
 #define SIMT_LEAST -126
 #define SIMT_FROM_BITS(u) simt::bfloat16_to_float(u)
 #define SIMT_TO_BITS(f) simt::float_to_bfloat16(f)
 #include <simt/sixteen.h>
+
+SIMT_INLINE __nv_bfloat16::__nv_bfloat16(__half other) : __nv_bfloat16((float)other) {}
+SIMT_INLINE __half::__half(__nv_bfloat16 other) : __half((float)other) {}
 
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;

@@ -10,24 +10,20 @@ namespace detail {
 struct Make;   // makes the groups that students get from partitions
 }
 
-// A part of one warp, or a whole block where the group was made from one.
+// A part of one warp, a block, or the grid.
 class thread_group {
  public:
-  void sync(int line = __builtin_LINE()) const {
-    if (lanes_) simt::exchange(lanes_, 0, "sync()", line);
-    else simt::barrier(line);
-  }
-  unsigned num_threads() const { return lanes_ ? (unsigned)__popc(lanes_) : blockDim.x * blockDim.y * blockDim.z; }
-  unsigned size() const { return num_threads(); }
-  unsigned thread_rank() const {
-    return lanes_ ? (unsigned)__popc(lanes_ & ((1u << simt::lane()) - 1)) : simt::linear_thread();
-  }
-  bool is_valid() const { return true; }
-  unsigned lanes() const { return lanes_; }   // of the warp, one bit each; 0 for a block
+  inline void sync(int line = __builtin_LINE()) const;
+  inline unsigned long long num_threads() const;
+  unsigned long long size() const { return num_threads(); }
+  inline unsigned long long thread_rank() const;
+  bool is_valid() const { return !grid_ || simt::cooperative_launch(); }
+  unsigned lanes() const { return lanes_; }   // of the warp, one bit each; 0 for a block and the grid
 
  protected:
-  constexpr explicit thread_group(unsigned lanes) : lanes_(lanes) {}
+  constexpr explicit thread_group(unsigned lanes, bool grid = false) : lanes_(lanes), grid_(grid) {}
   unsigned lanes_;
+  bool grid_;
   friend detail::Make;
 };
 
@@ -75,35 +71,6 @@ T shuffled(unsigned lanes, const T& value, unsigned source, const char* what, in
   __builtin_memcpy((void*)&result, words.word, sizeof(T));
   return result;
 }
-
-// What every thread of the group puts in, by rank.
-template <class T>
-struct Gathered {
-  Words<T> words[32];
-  T at(unsigned rank) const {
-    T value{};
-    __builtin_memcpy((void*)&value, words[rank].word, sizeof(T));
-    return value;
-  }
-};
-template <class T>
-Gathered<T> gathered(unsigned lanes, const T& value, const char* what, int line) {
-  Words<T> own;
-  __builtin_memcpy(own.word, &value, sizeof(T));
-  Gathered<T> all;
-  for (unsigned w = 0; w < Words<T>::count; ++w) {
-    const simt::Exchange met = simt::exchange(lanes, own.word[w], what, line);
-    for (unsigned lane = 0, rank = 0; lane < 32; ++lane)
-      if (lanes >> lane & 1) all.words[rank++].word[w] = met.present >> lane & 1 ? met.value[lane] : simt::absent(sizeof(T));
-  }
-  return all;
-}
-
-template <class T> struct Plain { typedef T type; };
-template <class T> struct Plain<T&> { typedef T type; };
-template <class T> struct Plain<const T> { typedef T type; };
-template <class T> struct Plain<const T&> { typedef T type; };
-template <class T> using plain = typename Plain<T>::type;
 
 }  // namespace detail
 
@@ -176,6 +143,9 @@ thread_block_tile<Size, thread_block_tile<ParentSize, Grandparent>> tiled_partit
 
 class coalesced_group : public thread_group {
  public:
+  unsigned num_threads() const { return (unsigned)__popc(lanes_); }
+  unsigned size() const { return num_threads(); }
+  unsigned thread_rank() const { return (unsigned)__popc(lanes_ & ((1u << simt::lane()) - 1)); }
   unsigned meta_group_rank() const { return meta_rank_; }
   unsigned meta_group_size() const { return meta_size_; }
 
@@ -227,7 +197,7 @@ inline coalesced_group coalesced_threads(int line = __builtin_LINE()) { return d
 // ---- partitions whose size is known only when they are made ----
 
 inline thread_group tiled_partition(const thread_group& parent, unsigned size) {
-  const unsigned rank = parent.thread_rank();
+  const unsigned rank = (unsigned)parent.thread_rank();
   if (!parent.lanes()) {                                             // a block: neighbouring lanes, up to a warp
     const unsigned tile = size >= 32 ? ~0u : (1u << size) - 1;
     return detail::Make::part(tile << simt::lane() / size * size % 32);
@@ -245,8 +215,9 @@ inline coalesced_group tiled_partition(const coalesced_group& parent, unsigned s
 // Threads of the group with the same label; groups are numbered by the first lane of each.
 template <class Group, class T>
 coalesced_group labeled_partition(const Group& group, T label, int line = __builtin_LINE()) {
+  static_assert(requires { group.meta_group_size(); }, "labeled_partition works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(sizeof(T) <= 8, "a label has at most 8 bytes");
   std::uint64_t bits = 0;
-  static_assert(sizeof(T) <= 8);
   __builtin_memcpy(&bits, &label, sizeof(T));
   const simt::Exchange met = simt::exchange(group.lanes(), bits, "labeled_partition()", line);
   const unsigned own = simt::matching(met, bits);
@@ -260,6 +231,7 @@ coalesced_group labeled_partition(const Group& group, T label, int line = __buil
 }
 template <class Group>
 coalesced_group binary_partition(const Group& group, bool predicate, int line = __builtin_LINE()) {
+  static_assert(requires { group.meta_group_size(); }, "binary_partition works on a tile or a coalesced group, not on a block or the grid");
   const simt::Exchange met = simt::exchange(group.lanes(), predicate, "binary_partition()", line);
   return detail::Make::coalesced(simt::matching(met, predicate), predicate, 2);
 }
@@ -268,9 +240,9 @@ inline thread_block_tile<1, thread_block> this_thread() { return tiled_partition
 
 // ---- grid ----
 
-class grid_group {
+class grid_group : public thread_group {
  public:
-  bool is_valid() const { return simt::cooperative_launch(); }
+  constexpr grid_group() : thread_group(0, true) {}
   void sync(int line = __builtin_LINE()) const { simt::grid_barrier(line); }
   static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
   static unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
@@ -288,6 +260,18 @@ class grid_group {
 
 inline grid_group this_grid() { return {}; }
 
+void thread_group::sync(int line) const {
+  if (lanes_) simt::exchange(lanes_, 0, "sync()", line);
+  else if (grid_) simt::grid_barrier(line);
+  else simt::barrier(line);
+}
+unsigned long long thread_group::num_threads() const {
+  return lanes_ ? (unsigned)__popc(lanes_) : grid_ ? grid_group::num_threads() : thread_block::num_threads();
+}
+unsigned long long thread_group::thread_rank() const {
+  return lanes_ ? (unsigned)__popc(lanes_ & ((1u << simt::lane()) - 1)) : grid_ ? grid_group::thread_rank() : simt::linear_thread();
+}
+
 // ---- free functions on any group ----
 
 template <class Group> void sync(const Group& group, int line = __builtin_LINE()) { group.sync(line); }
@@ -304,76 +288,5 @@ auto invoke_one_broadcast(const Group& group, F&& call, int line = __builtin_LIN
   if (group.thread_rank() == 0) result = call();
   return group.shfl(result, 0, line);
 }
-
-// ---- reduce and scan ----
-
-template <class T = void> struct plus { T operator()(T a, T b) const { return a + b; } };
-template <class T = void> struct less { T operator()(T a, T b) const { return b < a ? b : a; } };        // the smaller
-template <class T = void> struct greater { T operator()(T a, T b) const { return a < b ? b : a; } };     // the larger
-template <class T = void> struct bit_and { T operator()(T a, T b) const { return a & b; } };
-template <class T = void> struct bit_or { T operator()(T a, T b) const { return a | b; } };
-template <class T = void> struct bit_xor { T operator()(T a, T b) const { return a ^ b; } };
-template <> struct plus<void> { template <class T> T operator()(T a, T b) const { return a + b; } };
-template <> struct less<void> { template <class T> T operator()(T a, T b) const { return b < a ? b : a; } };
-template <> struct greater<void> { template <class T> T operator()(T a, T b) const { return a < b ? b : a; } };
-template <> struct bit_and<void> { template <class T> T operator()(T a, T b) const { return a & b; } };
-template <> struct bit_or<void> { template <class T> T operator()(T a, T b) const { return a | b; } };
-template <> struct bit_xor<void> { template <class T> T operator()(T a, T b) const { return a ^ b; } };
-
-// Every thread gets op over all values, combined pairwise in the order of the ranks.
-template <class Group, class T, class Op>
-detail::plain<T> reduce(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  using V = detail::plain<T>;
-  const auto all = detail::gathered<V>(group.lanes(), value, "reduce()", line);
-  const unsigned count = group.num_threads();
-  V part[32];
-  for (unsigned i = 0; i < count; ++i) part[i] = all.at(i);
-  for (unsigned step = 1; step < count; step *= 2)
-    for (unsigned i = 0; i + step < count; i += 2 * step) part[i] = op(part[i], part[i + step]);
-  return part[0];
-}
-
-template <class Group, class T, class Op>
-detail::plain<T> inclusive_scan(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  using V = detail::plain<T>;
-  const auto all = detail::gathered<V>(group.lanes(), value, "inclusive_scan()", line);
-  V sum = all.at(0);
-  for (unsigned i = 1; i <= group.thread_rank(); ++i) sum = op(sum, all.at(i));
-  return sum;
-}
-template <class Group, class T>
-detail::plain<T> inclusive_scan(const Group& group, T&& value, int line = __builtin_LINE()) {
-  return inclusive_scan(group, value, plus<detail::plain<T>>(), line);
-}
-// The first thread gets T(), the others op over the values of lower ranks.
-template <class Group, class T, class Op>
-detail::plain<T> exclusive_scan(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  using V = detail::plain<T>;
-  const auto all = detail::gathered<V>(group.lanes(), value, "exclusive_scan()", line);
-  if (group.thread_rank() == 0) return V();
-  V sum = all.at(0);
-  for (unsigned i = 1; i < group.thread_rank(); ++i) sum = op(sum, all.at(i));
-  return sum;
-}
-template <class Group, class T>
-detail::plain<T> exclusive_scan(const Group& group, T&& value, int line = __builtin_LINE()) {
-  return exclusive_scan(group, value, plus<detail::plain<T>>(), line);
-}
-
-// ---- copies: done at once, each thread its share; what others copied is there after wait() ----
-
-template <class Group>
-void memcpy_async(const Group& group, void* target, const void* source, std::size_t bytes) {
-  const std::size_t piece = ((std::uintptr_t)target | (std::uintptr_t)source | bytes) % 4 ? 1 : 4;
-  const std::size_t stride = piece * group.num_threads();
-  for (std::size_t at = piece * group.thread_rank(); at < bytes; at += stride)
-    __builtin_memcpy((char*)target + at, (const char*)source + at, piece);
-}
-template <class Group, class T>
-void memcpy_async(const Group& group, T* target, std::size_t target_count, const T* source, std::size_t source_count) {
-  memcpy_async(group, (void*)target, (const void*)source, sizeof(T) * (target_count < source_count ? target_count : source_count));
-}
-template <class Group> void wait(const Group& group, int line = __builtin_LINE()) { group.sync(line); }
-template <unsigned Stages, class Group> void wait_prior(const Group& group, int line = __builtin_LINE()) { group.sync(line); }
 
 }  // namespace cooperative_groups

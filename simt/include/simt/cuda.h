@@ -1,9 +1,9 @@
-// Everything of CUDA that a kernel and its host code may name.
+// Everything of CUDA that a kernel and its host code may name without an #include of their own; cooperative groups
+// and math_constants.h come only with theirs, so that a missing one is an error here as with nvcc.
 #pragma once
 
 #include <simt/atomic.h>
 #include <simt/bfloat16.h>
-#include <simt/cooperative_groups.h>
 #include <simt/cuda_api.h>
 #include <simt/half.h>
 #include <simt/host.h>

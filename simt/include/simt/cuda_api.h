@@ -87,13 +87,13 @@ inline cudaError_t failed(cudaError_t error, const char* text) {
   return error;
 }
 inline cudaError_t only_device_0(int ordinal) {
-  return ordinal == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice, "there is one device, number 0");
+  return ordinal == 0 || ordinal == -1 /* get_device() of a tensor here */ ? cudaSuccess : failed(cudaErrorInvalidDevice, "there is one device, number 0");
 }
 }  // namespace simt
 
 // ---- device ----
 
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() { return static_cast<cudaError_t>(simt::sticky_error()); }
 inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int* count) { *count = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* ordinal) { *ordinal = 0; return cudaSuccess; }
@@ -259,7 +259,7 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) { *least = *greatest = 0; return cudaSuccess; }
@@ -277,7 +277,7 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   event->recorded = true;
   return cudaSuccess;
 }
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   if (!start->recorded || !end->recorded)
@@ -470,11 +470,12 @@ struct NamedKernel {
   void (*kernel)(P...);
   const char* name;
   const char* parameters;
+  int defined;
   int max_threads;
 };
 template <class... P>
-NamedKernel<P...> named(void (*kernel)(P...), const char* name, const char* parameters = "", int max_threads = 0) {
-  return {kernel, name, parameters, max_threads};
+NamedKernel<P...> named(void (*kernel)(P...), const char* name, const char* parameters = "", int defined = 0, int max_threads = 0) {
+  return {kernel, name, parameters, defined, max_threads};
 }
 
 template <class T>
@@ -495,7 +496,7 @@ cudaError_t launch_pointed(const Site& site, void (*kernel)(P...), const Config&
   template <class... P>                                                                                                 \
   cudaError_t function(const simt::NamedKernel<P...>& kernel, dim3 grid, dim3 block, void** arguments, size_t shared = 0, \
                        cudaStream_t stream = nullptr, const char* file = __builtin_FILE(), int line = __builtin_LINE()) { \
-    return simt::launch_pointed({kernel.name, file, line, kernel.parameters, kernel.max_threads}, kernel.kernel,        \
+    return simt::launch_pointed({kernel.name, file, line, kernel.parameters, kernel.defined, kernel.max_threads}, kernel.kernel,        \
                                 {grid, block, shared, stream}, cooperative, arguments, std::index_sequence_for<P...>()); \
   }                                                                                                                     \
   template <class... P>                                                                                                 \

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -41,7 +42,10 @@ inline const char* kind_name(const Value& value) {
 }
 
 template <class T, class = void>
-struct From;   // Value -> T; `hold` keeps what a reference type refers to
+struct From {   // Value -> T
+  static_assert(sizeof(T) == 0, "Python can pass tensors, numbers, bools, strings, dtypes, devices, and lists and optionals of them");
+  static T get(const Value&);
+};
 
 template <>
 struct From<at::Tensor> {
@@ -63,14 +67,15 @@ struct From<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool
 template <>
 struct From<bool> {
   static bool get(const Value& v) {
-    if (v.kind != Value::Kind::boolean) wrong_type("a bool", v);
+    if (v.kind != Value::Kind::boolean && v.kind != Value::Kind::integer) wrong_type("a bool", v);
     return v.integer != 0;
   }
 };
 template <class T>
 struct From<T, std::enable_if_t<std::is_floating_point_v<T>>> {
   static T get(const Value& v) {
-    if (v.kind == Value::Kind::integer) return static_cast<T>(v.integer);
+    if (v.kind == Value::Kind::integer || v.kind == Value::Kind::boolean) return static_cast<T>(v.integer);
+    if (v.kind == Value::Kind::tensor && v.tensor.defined() && v.tensor.numel() == 1) return static_cast<T>(v.tensor.item().toDouble());
     if (v.kind != Value::Kind::real) wrong_type("a float", v);
     return static_cast<T>(v.real);
   }
@@ -130,7 +135,24 @@ struct From<std::optional<T>> {
     return From<T>::get(v);
   }
 };
+template <class... T>
+struct From<std::tuple<T...>> {
+  static std::tuple<T...> get(const Value& v) {
+    if (v.kind != Value::Kind::list || v.list.size() != sizeof...(T)) wrong_type(("a tuple of " + std::to_string(sizeof...(T))).c_str(), v);
+    std::size_t i = 0;
+    return std::tuple<T...>{From<T>::get(v.list[i++])...};
+  }
+};
 // A view owns what it looks at until the call is over.
+struct ViewedText {
+  std::string held;
+  operator const char*() const { return held.c_str(); }
+  operator std::string_view() const { return held; }
+};
+template <class T>
+struct From<T, std::enable_if_t<std::is_same_v<T, const char*> || std::is_same_v<T, std::string_view>>> {
+  static ViewedText get(const Value& v) { return {From<std::string>::get(v)}; }
+};
 template <class T>
 struct Viewed {
   std::vector<T> held;

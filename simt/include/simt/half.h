@@ -31,6 +31,7 @@ SIMT_INLINE unsigned short float_to_half(float f) {
 #define SIMT_RAW2 __half2_raw
 #define SIMT_N half
 #define SIMT_N2 half2
+#define SIMT_OTHER struct __nv_bfloat16
 #define SIMT_DIGITS 11
 #define SIMT_LEAST -14
 #define SIMT_FROM_BITS(u) simt::half_to_float(u)

@@ -27,8 +27,9 @@ SIMT_API const Device& device();
 // CUDA's error state. Codes are cudaError_t values.
 SIMT_API int take_error();                       // cudaGetLastError: returns the error and clears it
 SIMT_API int peek_error();                       // cudaPeekAtLastError
+SIMT_API int sticky_error();                     // what waiting for the device returns: a kernel's failure, not a refused launch
 SIMT_API void set_error(int code, const char* text);   // an API call failed
-SIMT_API const char* error_text(int code);       // the sentence that belongs to the newest error of that code, or null
+SIMT_API const char* error_text(int code);       // the newest error's sentence if it has that code, or null
 
 SIMT_API void* allocate(std::size_t bytes);      // null when there is no memory; marked as never written, guarded if asked for
 SIMT_API bool release(void* pointer);            // false: not a pointer that allocate returned

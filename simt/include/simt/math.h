@@ -32,63 +32,9 @@ SIMT_INLINE double __hiloint2double(int hi, int lo) {
   return __longlong_as_double((long long)((unsigned long long)(unsigned)hi << 32 | (unsigned)lo));
 }
 
-// ---- constants of math_constants.h ----
-
-inline constexpr float CUDART_INF_F = __builtin_inff();
-inline constexpr float CUDART_NAN_F = __builtin_nanf("0x3fffff");   // 0x7fffffff, as on the GPU
-inline constexpr float CUDART_MIN_DENORM_F = 0x1p-149f;
-inline constexpr float CUDART_MAX_NORMAL_F = 0x1.fffffep127f;
-inline constexpr float CUDART_NEG_ZERO_F = -0.0f;
-inline constexpr float CUDART_ZERO_F = 0.0f;
-inline constexpr float CUDART_ONE_F = 1.0f;
-inline constexpr float CUDART_SQRT_HALF_F = 0.707106781f;
-inline constexpr float CUDART_SQRT_TWO_F = 1.414213562f;
-inline constexpr float CUDART_THIRD_F = 0.333333333f;
-inline constexpr float CUDART_PIO4_F = 0.785398163f;
-inline constexpr float CUDART_PIO2_F = 1.570796327f;
-inline constexpr float CUDART_3PIO4_F = 2.356194490f;
-inline constexpr float CUDART_2_OVER_PI_F = 0.636619772f;
-inline constexpr float CUDART_SQRT_2_OVER_PI_F = 0.797884561f;
-inline constexpr float CUDART_PI_F = 3.141592654f;
-inline constexpr float CUDART_L2E_F = 1.442695041f;
-inline constexpr float CUDART_L2T_F = 3.321928094f;
-inline constexpr float CUDART_LG2_F = 0.301029996f;
-inline constexpr float CUDART_LGE_F = 0.434294482f;
-inline constexpr float CUDART_LN2_F = 0.693147181f;
-inline constexpr float CUDART_LNT_F = 2.302585093f;
-inline constexpr float CUDART_LNPI_F = 1.144729886f;
-inline constexpr float CUDART_TWO_TO_M126_F = 0x1p-126f;
-inline constexpr float CUDART_TWO_TO_126_F = 0x1p126f;
-inline constexpr float CUDART_NORM_HUGE_F = 3.402823466e38f;
-inline constexpr float CUDART_TWO_TO_23_F = 0x1p23f;
-inline constexpr float CUDART_TWO_TO_24_F = 0x1p24f;
-inline constexpr float CUDART_TWO_TO_31_F = 0x1p31f;
-inline constexpr float CUDART_TWO_TO_32_F = 0x1p32f;
-inline constexpr double CUDART_INF = __builtin_inf();
-inline constexpr double CUDART_NAN = -__builtin_nan("");            // 0xfff8000000000000, as on the GPU
-inline constexpr double CUDART_NEG_ZERO = -0.0;
-inline constexpr double CUDART_MIN_DENORM = 0x1p-1074;
-inline constexpr double CUDART_ZERO = 0.0;
-inline constexpr double CUDART_ONE = 1.0;
-inline constexpr double CUDART_SQRT_TWO = 1.4142135623730951;
-inline constexpr double CUDART_SQRT_HALF = 7.0710678118654757e-1;
-inline constexpr double CUDART_CBRT_THIRD = 6.9336127435063466e-1;
-inline constexpr double CUDART_THIRD = 3.3333333333333333e-1;
-inline constexpr double CUDART_TWOTHIRD = 6.6666666666666667e-1;
-inline constexpr double CUDART_PIO4 = 7.8539816339744828e-1;
-inline constexpr double CUDART_PIO2 = 1.5707963267948966;
-inline constexpr double CUDART_3PIO4 = 2.3561944901923448;
-inline constexpr double CUDART_2_OVER_PI = 6.3661977236758138e-1;
-inline constexpr double CUDART_PI = 3.1415926535897931;
-inline constexpr double CUDART_SQRT_2PI = 2.5066282746310007;
-inline constexpr double CUDART_SQRT_2_OVER_PI = 7.9788456080286536e-1;
-inline constexpr double CUDART_LN2 = 6.9314718055994529e-1;
-inline constexpr double CUDART_LNT = 2.3025850929940459;
-inline constexpr double CUDART_LNPI = 1.1447298858494002;
-inline constexpr double CUDART_L2E = 1.4426950408889634;
-inline constexpr double CUDART_L2T = 3.3219280948873622;
-inline constexpr double CUDART_LGE = 4.3429448190325182e-1;
-inline constexpr double CUDART_LG2 = 3.0102999566398120e-1;
+namespace simt {
+inline constexpr double pi = 3.14159265358979323846, sqrt_half = 0.70710678118654752440;
+}  // namespace simt
 
 // ---- fminf and the like: NaN loses against a number ----
 
@@ -151,7 +97,7 @@ inline float rsqrtf(float x) noexcept { return 1.0f / __builtin_sqrtf(x); }
 inline double sinpi(double x) noexcept {
   if (!(__builtin_fabs(x) < 0x1p52)) return isfinite(x) ? __builtin_copysign(0.0, x) : __builtin_nan("");
   const double turns = __builtin_rint(2 * x);
-  const double angle = (x - turns / 2) * CUDART_PI;
+  const double angle = (x - turns / 2) * simt::pi;
   switch ((long long)turns & 3) {
     case 0: return turns == 0 || angle != 0 ? ::sin(angle) : __builtin_copysign(0.0, x);
     case 1: return ::cos(angle);
@@ -163,7 +109,7 @@ inline double cospi(double x) noexcept {
   if (!isfinite(x)) return __builtin_nan("");
   if (__builtin_fabs(x) >= 0x1p53) return 1;
   const double turns = __builtin_rint(2 * x);
-  const double angle = (x - turns / 2) * CUDART_PI;
+  const double angle = (x - turns / 2) * simt::pi;
   switch ((long long)turns & 3) {
     case 0: return ::cos(angle);
     case 1: return 0 - ::sin(angle);
@@ -184,7 +130,7 @@ inline double norm(int dimensions, const double* p) {
   double largest = 0, sum = 0;
   for (int i = 0; i < dimensions; ++i) largest = fmax(largest, __builtin_fabs(p[i]));
   for (int i = 0; i < dimensions; ++i)
-    if (isinf(p[i])) return CUDART_INF;
+    if (isinf(p[i])) return __builtin_inf();
   if (largest == 0) {
     for (int i = 0; i < dimensions; ++i) sum += p[i];   // zero, or NaN
     return __builtin_fabs(sum);
@@ -206,7 +152,7 @@ inline double inverse_erfc(double x) {
   const double log_x = ::log(x);
   double y;
   if (x > 0.1) {
-    const double l = ::log1p(-(1 - x) * (1 - x)), h = 2 / (CUDART_PI * 0.147) + l / 2;
+    const double l = ::log1p(-(1 - x) * (1 - x)), h = 2 / (simt::pi * 0.147) + l / 2;
     y = __builtin_sqrt(__builtin_sqrt(h * h - l / 0.147) - h);
   } else {
     y = __builtin_sqrt(-log_x);
@@ -234,7 +180,7 @@ inline double inverse_erf_near_zero(double x) {
 
 inline double erfcinv(double x) {
   if (!(x >= 0 && x <= 2)) return __builtin_nan("");
-  if (x == 0 || x == 2) return x == 0 ? CUDART_INF : -CUDART_INF;
+  if (x == 0 || x == 2) return x == 0 ? __builtin_inf() : -__builtin_inf();
   if (x >= 0.5 && x <= 1.5) return simt::inverse_erf_near_zero(1 - x);
   return x < 1 ? simt::inverse_erfc(x) : -simt::inverse_erfc(2 - x);
 }
@@ -242,31 +188,37 @@ inline double erfinv(double x) {
   const double a = __builtin_fabs(x);
   if (!(a <= 1)) return __builtin_nan("");
   if (a <= 0.5) return simt::inverse_erf_near_zero(x);
-  return __builtin_copysign(a == 1 ? CUDART_INF : simt::inverse_erfc(1 - a), x);
+  return __builtin_copysign(a == 1 ? __builtin_inf() : simt::inverse_erfc(1 - a), x);
 }
-// exp(x²)·erfc(x); from 25 on erfc's own asymptotic series, whose terms then fall below 1e-16 at the sixth.
+// exp(x²)·erfc(x); from 25 on erfc's own asymptotic series, whose terms then fall below 1e-16 at the seventh.
 inline double erfcx(double x) {
   if (x < 25) {
     const double square = x * x, rest = __builtin_fma(x, x, -square);
-    return isinf(x) ? CUDART_INF : ::exp(square) * ::erfc(x) * (1 + rest);
+    return isinf(x) ? __builtin_inf() : ::exp(square) * ::erfc(x) * (1 + rest);
   }
   const double u = 1 / (2 * x * x);
-  return 0.56418958354775628695 / x * (1 - u * (1 - 3 * u * (1 - 5 * u * (1 - 7 * u * (1 - 9 * u)))));
+  return 0.56418958354775628695 / x * (1 - u * (1 - 3 * u * (1 - 5 * u * (1 - 7 * u * (1 - 9 * u * (1 - 11 * u * (1 - 13 * u)))))));
 }
-inline double normcdf(double x) { return 0.5 * ::erfc(-x * CUDART_SQRT_HALF); }
-inline double normcdfinv(double x) { return -CUDART_SQRT_TWO * erfcinv(2 * x); }
+// erfc(-x/√2)/2; far from 0 the rounding of the argument would show, so its error is put right to first order.
+inline double normcdf(double x) {
+  const double scaled = -x * simt::sqrt_half;
+  const double error = __builtin_fma(-x, simt::sqrt_half, -scaled) + x * 4.8336466567264565e-17;   // the constant's own error
+  const double tail = 0.5 * ::erfc(scaled);
+  return tail > 0 && tail < 1 ? tail - 0.56418958354775628695 * ::exp(-scaled * scaled) * error : tail;
+}
+inline double normcdfinv(double x) { return -1.4142135623730950488 * erfcinv(2 * x); }
 
 // Modified Bessel functions by their power series, whose terms are all of one sign.
 inline double cyl_bessel_i0(double x) {
   const double quarter = x * x / 4;
   double term = 1, sum = 1;
-  for (int k = 1; term > sum * 1e-17 && sum < CUDART_INF; ++k) sum += term *= quarter / k / k;
+  for (int k = 1; term > sum * 1e-17 && sum < __builtin_inf(); ++k) sum += term *= quarter / k / k;
   return sum;
 }
 inline double cyl_bessel_i1(double x) {
   const double quarter = x * x / 4;
   double term = x / 2, sum = x / 2;
-  for (int k = 1; __builtin_fabs(term) > __builtin_fabs(sum) * 1e-17 && __builtin_fabs(sum) < CUDART_INF; ++k)
+  for (int k = 1; __builtin_fabs(term) > __builtin_fabs(sum) * 1e-17 && __builtin_fabs(sum) < __builtin_inf(); ++k)
     sum += term *= quarter / k / (k + 1);
   return sum;
 }
@@ -280,7 +232,7 @@ inline float normf(int dimensions, const float* p) {
   double sum = 0;   // squares of floats neither overflow nor vanish in double
   for (int i = 0; i < dimensions; ++i) sum += (double)p[i] * p[i];
   for (int i = 0; i < dimensions; ++i)
-    if (isinf(p[i])) return CUDART_INF_F;
+    if (isinf(p[i])) return __builtin_inff();
   return (float)__builtin_sqrt(sum);
 }
 inline float norm3df(float a, float b, float c) { const float p[] = {a, b, c}; return normf(3, p); }
@@ -327,7 +279,7 @@ SIMT_INLINE float __tanf(float x) { return ::sinf(x) / ::cosf(x); }
 SIMT_INLINE float __tanhf(float x) { return ::tanhf(x); }
 SIMT_INLINE void __sincosf(float x, float* s, float* c) { ::sincosf(x, s, c); }
 SIMT_INLINE float __fdividef(float x, float y) {
-  return __builtin_fabsf(y) > 0x1p126f && __builtin_fabsf(y) < CUDART_INF_F ? x * 0.0f : x / y;   // zero, as documented
+  return __builtin_fabsf(y) > 0x1p126f && __builtin_fabsf(y) < __builtin_inff() ? x * 0.0f : x / y;   // zero, as documented
 }
 SIMT_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }   // NaN becomes 0
 
@@ -595,12 +547,45 @@ SIMT_WORD(4, 8, signed char, unsigned char)
 
 namespace simt {
 template <class T> struct Same { typedef T type; };   // keeps a parameter from taking part in deduction
+
+// The types that CUDA loads and stores this way; half.h and bfloat16.h add theirs.
+template <class T> inline constexpr bool cached = false;
+#define SIMT_CACHED(T) template <> inline constexpr bool cached<T> = true;
+#define SIMT_CACHED_VECTORS(T, name) SIMT_CACHED(T) SIMT_CACHED(name##2) SIMT_CACHED(name##4)
+SIMT_CACHED(char)
+SIMT_CACHED_VECTORS(signed char, char)
+SIMT_CACHED_VECTORS(unsigned char, uchar)
+SIMT_CACHED_VECTORS(short, short)
+SIMT_CACHED_VECTORS(unsigned short, ushort)
+SIMT_CACHED_VECTORS(int, int)
+SIMT_CACHED_VECTORS(unsigned, uint)
+SIMT_CACHED_VECTORS(float, float)
+SIMT_CACHED(long)
+SIMT_CACHED(unsigned long)
+SIMT_CACHED(long long)
+SIMT_CACHED(unsigned long long)
+SIMT_CACHED(longlong2)
+SIMT_CACHED(ulonglong2)
+SIMT_CACHED(double)
+SIMT_CACHED(double2)
+#undef SIMT_CACHED_VECTORS
+#undef SIMT_CACHED
 }  // namespace simt
 
-#define SIMT_LOAD(name) \
-  template <class T> SIMT_INLINE T name(const T* pointer) { return *pointer; }
-#define SIMT_STORE(name) \
-  template <class T> SIMT_INLINE void name(T* pointer, typename simt::Same<T>::type value) { *pointer = value; }
+#define SIMT_ONLY_CACHED(name) \
+  static_assert(simt::cached<T>, #name " knows numbers and the vectors of 2 or 4 that fit 16 bytes: no struct, no bool, no float3")
+#define SIMT_LOAD(name)                         \
+  template <class T>                            \
+  SIMT_INLINE T name(const T* pointer) {        \
+    SIMT_ONLY_CACHED(name);                     \
+    return *pointer;                            \
+  }
+#define SIMT_STORE(name)                                                      \
+  template <class T>                                                          \
+  SIMT_INLINE void name(T* pointer, typename simt::Same<T>::type value) {     \
+    SIMT_ONLY_CACHED(name);                                                   \
+    *pointer = value;                                                         \
+  }
 SIMT_LOAD(__ldg)
 SIMT_LOAD(__ldca)
 SIMT_LOAD(__ldcg)
@@ -613,6 +598,7 @@ SIMT_STORE(__stcs)
 SIMT_STORE(__stwt)
 #undef SIMT_STORE
 #undef SIMT_LOAD
+#undef SIMT_ONLY_CACHED
 
 // ---- fences, clocks, hints ----
 
@@ -634,7 +620,7 @@ inline void __nanosleep(unsigned nanoseconds) {
   ::nanosleep(&time, nullptr);
 }
 
-SIMT_INLINE void __assume(bool condition) { if (!condition) __builtin_unreachable(); }
+SIMT_INLINE void __builtin_assume(bool condition) { if (!condition) __builtin_unreachable(); }
 [[noreturn]] inline void __trap(int line = __builtin_LINE()) { simt::trap(line); }
 SIMT_INLINE void __brkpt() {}
 SIMT_INLINE void __prof_trigger(int) {}

@@ -15,7 +15,7 @@ inline unsigned short narrowed(double value, int digits, int least, Round round)
   const unsigned infinity = 0x8000u - (1u << (digits - 1));
   const bool inwards = round == Round::to_zero || round == (sign ? Round::up : Round::down);
   const double size = __builtin_fabs(value);
-  if (size == CUDART_INF) return (unsigned short)(sign | infinity);
+  if (size == __builtin_inf()) return (unsigned short)(sign | infinity);
   const int exponent = (int)(__double_as_longlong(size) >> 52) - 1023;
   if (exponent > 1 - least) return (unsigned short)(sign | (infinity - inwards));
   const int step = (exponent > least ? exponent : least) - (digits - 1);      // the result is a multiple of 2^step
@@ -33,7 +33,7 @@ inline unsigned short narrowed(double value, int digits, int least, Round round)
 // rounding the exact sum would.
 inline double odd_sum(double a, double b) {
   const double sum = a + b;
-  if (!(__builtin_fabs(sum) < CUDART_INF)) return sum;
+  if (!(__builtin_fabs(sum) < __builtin_inf())) return sum;
   const double part = sum - a, error = (a - (sum - part)) + (b - part);       // Knuth's two-sum
   const long long bits = __double_as_longlong(sum);
   if (error == 0 || bits & 1) return sum;

@@ -48,6 +48,30 @@ inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o
 }
 #undef SIMT_OPTIONS
 
+// As in ATen/TensorOperators.h. `turned`: what a number on the left becomes, a on the left of b.
+#define SIMT_OPERATOR(symbol, method, turned)                                             \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return a.method(b); } \
+  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return a.method(b); } \
+  inline Tensor operator symbol(const Scalar& a, const Tensor& b) { return turned; }
+SIMT_OPERATOR(+, add, b.add(a))
+SIMT_OPERATOR(-, sub, empty_like(b).fill_(a).sub_(b))
+SIMT_OPERATOR(*, mul, b.mul(a))
+SIMT_OPERATOR(/, div, empty_like(b).fill_(a).div_(b))
+SIMT_OPERATOR(%, remainder, empty_like(b).fill_(a).remainder_(b))
+SIMT_OPERATOR(&, bitwise_and, b.bitwise_and(a))
+SIMT_OPERATOR(|, bitwise_or, b.bitwise_or(a))
+SIMT_OPERATOR(^, bitwise_xor, b.bitwise_xor(a))
+SIMT_OPERATOR(<, lt, b.gt(a))
+SIMT_OPERATOR(<=, le, b.ge(a))
+SIMT_OPERATOR(>, gt, b.lt(a))
+SIMT_OPERATOR(>=, ge, b.le(a))
+SIMT_OPERATOR(==, eq, b.eq(a))
+SIMT_OPERATOR(!=, ne, b.ne(a))
+#undef SIMT_OPERATOR
+
+// As in ATen/DeviceGuard.h, which would bring all kinds of tensor lists with it.
+inline std::optional<Device> device_of(const Tensor& t) { return t.defined() ? std::optional<Device>(t.device()) : std::nullopt; }
+
 }  // namespace at
 
 namespace torch {

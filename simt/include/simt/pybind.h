@@ -4,6 +4,10 @@
 #include <simt/function.h>
 
 namespace pybind11 {
+struct none {};
+inline simt::Value default_value(none) { return {}; }
+template <class T>
+simt::Value default_value(const T& value) { return simt::to_value(value); }
 struct arg_v {
   simt::Parameter parameter;
 };
@@ -13,7 +17,7 @@ struct arg {
   arg& noconvert(bool = true) { return *this; }
   arg& none(bool = true) { return *this; }
   template <class T>
-  arg_v operator=(const T& value) const { return {{name, true, simt::to_value(value)}}; }
+  arg_v operator=(const T& value) const { return {{name, true, default_value(value)}}; }
 };
 struct module_ {
   std::vector<simt::Function>& functions;

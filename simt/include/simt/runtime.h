@@ -25,6 +25,7 @@ struct Site {
   const char* file;
   int line;
   const char* parameters;
+  int defined;      // line of the kernel's own definition
   int max_threads;  // from __launch_bounds__, 0 if there is none
 };
 
@@ -153,17 +154,19 @@ struct Exchange {
   unsigned present;
 };
 // `mask` must name the calling lane; waits for every lane of the mask that has not returned.
-// `what` names the operation (for messages, and lanes of one exchange must agree on it); `lane_only` where an
-// operation never reads other lanes.
+// `what` names the operation (for messages, and lanes of one exchange must agree on it).
 SIMT_API Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line);
 SIMT_API unsigned active_mask(int line);
 
 SIMT_API void* dynamic_shared();
 SIMT_API std::size_t dynamic_shared_size();
 SIMT_API bool cooperative_launch();
-[[noreturn]] SIMT_API void device_assert(const char* expression, const char* function, int line);
+[[noreturn]] SIMT_API void device_assert(const char* expression, int line);   // on the host it throws
 [[noreturn]] SIMT_API void trap(int line);
 SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// What assert and CUDA_KERNEL_ASSERT become.
+#define SIMT_ASSERT(...) ((__VA_ARGS__) ? (void)0 : ::simt::device_assert(#__VA_ARGS__, __LINE__))
 
 SIMT_INLINE unsigned linear_thread() { return cursor.current; }
 SIMT_INLINE unsigned lane() { return cursor.current % 32; }

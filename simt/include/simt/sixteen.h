@@ -3,6 +3,7 @@
 // The including header defines
 //   SIMT_T, SIMT_T2, SIMT_RAW, SIMT_RAW2   the types' names: __half, __half2, __half_raw, __half2_raw
 //   SIMT_N, SIMT_N2           their names inside functions' names: half, half2 (bfloat16, bfloat162)
+//   SIMT_OTHER                the other type
 //   SIMT_DIGITS, SIMT_LEAST   bits of the significand with the hidden one; exponent of the least normal number
 //   SIMT_FROM_BITS(u)         the bits as a float
 //   SIMT_TO_BITS(f)           the bits of a float, rounded to nearest even, NaN as 0x7fff
@@ -24,6 +25,7 @@ struct alignas(2) SIMT_T {
   SIMT_T() = default;
   constexpr SIMT_T(SIMT_RAW raw) : __x(raw.x) {}
   SIMT_INLINE SIMT_T(float f) : __x(SIMT_TO_BITS(f)) {}
+  explicit SIMT_T(SIMT_OTHER other);          // through float
   SIMT_INLINE SIMT_T(double d) : __x(simt::narrowed(d, SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest)) {}
   SIMT_INLINE SIMT_T(short i) : SIMT_T((float)i) {}
   SIMT_INLINE SIMT_T(unsigned short i) : SIMT_T((float)i) {}
@@ -202,9 +204,11 @@ SIMT_INLINE SIMT_T2 __hcmadd(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) {
   SIMT_INLINE bool __hb##name##u2(SIMT_T2 a, SIMT_T2 b) { return __h##name##u(a.x, b.x) && __h##name##u(a.y, b.y); } \
   SIMT_INLINE bool operator op(const SIMT_T2& a, const SIMT_T2& b) { return a.x op b.x && a.y op b.y; }
 SIMT_INLINE bool __hisnan(SIMT_T a) { return SIMT_F(a) != SIMT_F(a); }
-SIMT_INLINE int __hisinf(SIMT_T a) { return SIMT_F(a) == CUDART_INF_F ? 1 : SIMT_F(a) == -CUDART_INF_F ? -1 : 0; }
+SIMT_INLINE int __hisinf(SIMT_T a) { return SIMT_F(a) == __builtin_inff() ? 1 : SIMT_F(a) == -__builtin_inff() ? -1 : 0; }
 SIMT_INLINE SIMT_T2 __hisnan2(SIMT_T2 a) { return {SIMT_T(__hisnan(a.x) ? 1.0f : 0.0f), SIMT_T(__hisnan(a.y) ? 1.0f : 0.0f)}; }
 namespace simt {
+template <> inline constexpr bool cached<SIMT_T> = true;
+template <> inline constexpr bool cached<SIMT_T2> = true;
 SIMT_INLINE bool unordered(SIMT_T a, SIMT_T b) { return __hisnan(a) || __hisnan(b); }
 }  // namespace simt
 SIMT_COMPARE(==, __heq, simt::unordered)
@@ -273,6 +277,7 @@ SIMT_FUNCTION(tanh_approx, ::tanh((double)f))
 #undef SIMT_FROM_BITS
 #undef SIMT_LEAST
 #undef SIMT_DIGITS
+#undef SIMT_OTHER
 #undef SIMT_N2
 #undef SIMT_N
 #undef SIMT_RAW2

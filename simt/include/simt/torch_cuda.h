@@ -1,13 +1,22 @@
 // torch's side of CUDA (streams, guards, checks), CUDA's own names, and the table of functions for Python.
 #pragma once
 
-#include <ATen/DeviceGuard.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
+#include <c10/util/Logging.h>
 
 #include <simt/cuda.h>
 #include <simt/function.h>
 #include <simt/pybind.h>
+
+namespace torch::headeronly {
+// torch declares it for nvcc only.
+template <class T>
+struct RestrictPtrTraits {
+  typedef T* __restrict__ PtrType;
+};
+}  // namespace torch::headeronly
+namespace at { using torch::headeronly::RestrictPtrTraits; }
 
 namespace c10::cuda {
 
@@ -79,6 +88,11 @@ inline void synchronize(int64_t = -1) {}
 #define C10_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_CHECK(cudaGetLastError())
 #define TORCH_CUDA_KERNEL_LAUNCH_CHECK() C10_CUDA_KERNEL_LAUNCH_CHECK()
 #define C10_CUDA_CHECK_WARN(call) (void)(call)
+
+#undef CUDA_KERNEL_ASSERT
+#define CUDA_KERNEL_ASSERT(...) SIMT_ASSERT(__VA_ARGS__)
+#undef CUDA_KERNEL_ASSERT_MSG
+#define CUDA_KERNEL_ASSERT_MSG(condition, ...) SIMT_ASSERT(condition)
 
 #undef TORCH_EXTENSION_NAME
 #define TORCH_EXTENSION_NAME simt_extension

@@ -1,3 +1,3 @@
 // Stands in for CUDA's cooperative_groups/memcpy_async.h.
 #pragma once
-#include <simt/cooperative_groups.h>
+#include <simt/group_copy.h>

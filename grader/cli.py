@@ -1,0 +1,209 @@
+"""The command line: grader grade, grader doctor, grader student."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from grader.verdict import Outcome, Reason, Verdict
+
+FAILED, USAGE, CANNOT, NOT_ATTEMPTED, INTERRUPTED = 1, 2, 3, 4, 130
+WORST_FIRST = (INTERRUPTED, USAGE, CANNOT, FAILED, NOT_ATTEMPTED, 0)
+EXITS = """
+\b
+Exit status (of several submissions, the first of these that any has):
+  130  interrupted
+    2  wrong usage, or the problem file cannot be used
+    3  the grader or this machine could not do it (no compiler, no sandbox)
+    1  failed
+    4  not attempted: still the exercise as handed out
+    0  passed
+"""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Grade CUDA kernels written as KernelBench's ModelNew, with a GPU or without."""
+
+
+# --- grade -----------------------------------------------------------------------------------------------------------
+
+
+@cli.command(epilog=EXITS)
+@click.argument("submissions", metavar="SUBMISSION...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--problem",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The problem: any KernelBench file. Without it, the submission's name says which.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Replace a literal that the problem file assigns, such as batch_size=2. May be repeated.",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Where to run. Without it, on a GPU if there is one.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Seed of inputs and weights, as a report names it. Without it, a new secret one.",
+)
+@click.option(
+    "--json",
+    "json_to",
+    metavar="FILE|-",
+    help="Write the verdicts as JSON too, one a line; - is standard output, and the table then goes to standard error.",
+)
+@click.option("--require-sandbox", is_flag=True, help="Refuse to run anything where bubblewrap does not work.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=20.0,
+    show_default=True,
+    help="Limit for the import, for ModelNew(...) and for a case; compilers are not counted.",
+)
+def grade(
+    submissions: tuple[Path, ...],
+    problem: Path | None,
+    settings: tuple[str, ...],
+    device: str | None,
+    seed: int | None,
+    json_to: str | None,
+    require_sandbox: bool,
+    timeout: float,
+) -> None:
+    """Grade each SUBMISSION: a Python file with a class ModelNew."""
+    from rich.console import Console
+
+    from grader import report, verdict
+    from grader.judge import Limits
+
+    overrides = dict(_setting(text) for text in settings)
+    options = dict(problem=problem, overrides=overrides, device=device, seed=seed, require_sandbox=require_sandbox)
+    tables = Console(stderr=json_to == "-", highlight=False)
+    errors = Console(stderr=True, highlight=False)
+    done: list[Verdict] = []
+    codes: list[int] = []
+    with _opened(json_to) as lines:
+        for path in submissions:
+            made, code = _grade_one(path, errors, options | {"limits": Limits(own=timeout)})
+            codes.append(code)
+            if made is not None:
+                done.append(made)
+                report.show(tables, made)
+                lines.write(verdict.to_json(made) + b"\n")
+                lines.flush()
+            if code == INTERRUPTED:
+                break
+    if len(submissions) > 1 and done:
+        report.show_summary(tables, done)
+    sys.exit(next(code for code in WORST_FIRST if code in codes))
+
+
+def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int]:
+    """The verdict, or None after saying why there is none; and the exit status."""
+    from rich.text import Text
+
+    from grader import report
+    from grader.judge import Refused, grade
+
+    try:
+        with report.Progress(errors, str(path)) as progress:
+            made = grade(path, progress=progress, **options)
+    except KeyboardInterrupt:
+        errors.print("Interrupted.")
+        return None, INTERRUPTED
+    except Refused as error:
+        errors.print(Text(f"{path}: {error}"))
+        return None, CANNOT
+    except Exception as error:
+        errors.print(Text(f"{path}: {report.clean(_said(error))}"))
+        return None, USAGE if type(error).__name__ == "ProblemError" else CANNOT
+    return made, exit_code(made)
+
+
+def _said(error: Exception) -> str:
+    if type(error).__name__ == "ProblemError":
+        return str(error)
+    return f"the grader failed ({type(error).__name__}: {error}); this says nothing about the submission."
+
+
+def exit_code(verdict: Verdict) -> int:
+    """The exit status that a verdict stands for."""
+    if verdict.reason is Reason.interrupted:
+        return INTERRUPTED
+    codes = {Outcome.passed: 0, Outcome.failed: FAILED, Outcome.not_attempted: NOT_ATTEMPTED, Outcome.error: CANNOT}
+    return codes[verdict.outcome]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip().isidentifier():
+        raise click.UsageError(f"--set {text}: write NAME=VALUE, such as --set batch_size=2.")
+    return name.strip(), value
+
+
+def _opened(json_to: str | None):
+    """Where the JSON lines go."""
+    try:
+        if json_to == "-":
+            return os.fdopen(os.dup(1), "wb")
+        return open(json_to or os.devnull, "wb")
+    except OSError as error:
+        raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
+
+
+# --- doctor and student ----------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def doctor() -> None:
+    """Say what this machine can do, and what each missing part costs. Exit status 3 if kernels cannot be built here."""
+    from rich.console import Console
+
+    from grader import doctor as ward
+
+    findings = ward.examine()
+    ward.show(Console(highlight=False), findings)
+    sys.exit(0 if ward.can_grade(findings) else CANNOT)
+
+
+@cli.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if a student file is not what its solution makes.")
+def student(check: bool) -> None:
+    """Make the files in kernels_student from the solutions in kernels_ref."""
+    from grader import student as maker
+
+    try:
+        if check:
+            problems = maker.check_all()
+            for line in problems:
+                click.echo(line)
+            sys.exit(FAILED if problems else 0)
+        written, kept = maker.write_all()
+    except maker.ExerciseError as error:
+        raise click.UsageError(str(error)) from None
+    for path in written:
+        click.echo(f"written: {path.parent.name}/{path.name}")
+    for path in kept:
+        click.echo(f"kept, because someone has worked on it: {path.parent.name}/{path.name}")
+
+
+def main() -> None:
+    """The command's entry point. A request to terminate ends the worker too, as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        cli(prog_name="grader")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,318 @@
+"""Decide whether a submission's numbers are right, and say in a few words how they are wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import torch
+
+from grader import pattern as _pattern
+
+GLOBAL_MARK = 0x7FC610BA  # what new global memory holds under simt.run(guard=...)
+SHARED_MARK = 0x7FC5A4ED  # what shared memory holds before anybody writes it
+DEFAULT_REDUCTION = 256  # where neither the case nor the model says how many terms are summed
+LONGEST = 2**14  # terms that one serial float32 sum is allowed for: longer ones are split over threads
+PIECE = 2**26  # elements compared at once: full-size outputs on a GPU would need too much memory in float64
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Why an output is wrong.
+
+    reason: a name from verdict.Reason. message: one sentence for a person. output: which of the model's outputs.
+    index: the first wrong element, row-major; expected, got, tolerance: there. pattern: which elements are wrong
+    or how, in a few words. max_error: the largest absolute error. Fields that do not apply are None.
+    """
+
+    reason: str
+    message: str
+    case: str | None = None
+    output: int = 0
+    index: list[int] | None = None
+    expected: float | None = None
+    got: float | None = None
+    wrong_count: int | None = None
+    total: int | None = None
+    pattern: str | None = None
+    max_error: float | None = None
+    tolerance: float | None = None
+    detail: str | None = None
+
+
+def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Difference | None:
+    """None if every output is right, else the first difference.
+
+    got, expected, eager, noise: one tensor or a list of tensors each. expected is the float64 result, eager the
+    reference's own result in its own dtype (got must have its shape and dtype), noise what one rounding of every
+    input and weight does to the result (Instance.noise()). reduction: terms summed per output; the case's is used
+    if it is larger. got may hold anything that the submission returned.
+    """
+    got, expected, eager = _listed(got), _listed(expected), _listed(eager)
+    noise = [None] * len(expected) if noise is None else _listed(noise)
+    name = getattr(case, "name", None)
+    if len(got) != len(expected):
+        message = f"forward returned {_count(len(got), 'tensor')} where Model returns {len(expected)}."
+        return Difference("wrong_type", message, name)
+    reduction = max(reduction or 0, getattr(case, "reduction", None) or 0) or DEFAULT_REDUCTION
+    for number, (g, y, e, n) in enumerate(zip(got, expected, eager, noise)):
+        difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction)
+        if difference is not None:
+            message = difference.message
+            if len(expected) > 1:
+                message = f"Output {number}: {message}"
+            return dataclasses.replace(difference, message=message, case=name, output=number)
+    return None
+
+
+def tolerance(expected, eager, reduction: int | None = None, noise=None) -> torch.Tensor:
+    """The largest error (absolute, float64, one per element) that an honest implementation makes.
+
+    Three parts, with R the reduction (at most LONGEST) and eps the dtype's:
+    - (8 + sqrt(R)) eps |y| + 2 eps mean|y|: a few operations on the result, and a serial sum of R terms of one sign;
+    - (16 + 4 sqrt(R)) L: what rounding inside costs, where L is the local level of `noise` and of eager's own error
+      beyond its last rounding. A serial sum of R terms errs about sqrt(R) times as much as eager's tree sum;
+    - the smallest normal number, since a GPU may flush what is smaller.
+    """
+    eps = torch.finfo(eager.dtype).eps
+    root = math.sqrt(min(reduction or DEFAULT_REDUCTION, LONGEST))
+    size = _finite(expected).abs_()
+    own = _finite(eager.double() - expected).abs_().sub_(size, alpha=eps).clamp_(min=0)
+    level = _level(own)
+    if noise is not None:
+        level = torch.maximum(level, _level(_finite(noise.double()).abs_()))
+    mean = size.mean() if size.numel() else size.sum()
+    budget = size.mul_((8 + root) * eps).add_(2 * eps * mean + torch.finfo(eager.dtype).tiny)
+    return budget.add_(level * (16 + 4 * root))
+
+
+def _level(error: torch.Tensor) -> torch.Tensor:
+    """The size of a nonnegative error around each element, broadcastable to it.
+
+    The root mean square over an element's channel of its sample, or over more where that has too few elements to
+    tell, and never less than the median of the others.
+    """
+    if error.dim() == 0 or error.numel() == 0:
+        return error
+    first = next((d for d in (2, 1) if d < error.dim() and math.prod(error.shape[d:]) >= 64), 0)
+    local = error.square().mean(tuple(range(first, error.dim())), keepdim=True).sqrt_()
+    return local.clamp_(min=local.median())
+
+
+def _finite(x: torch.Tensor) -> torch.Tensor:
+    """A copy with NaN and infinities as 0."""
+    return torch.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0).clone()
+
+
+def _listed(x) -> list:
+    return list(x) if isinstance(x, (list, tuple)) else [x]
+
+
+def _contract(got, eager: torch.Tensor) -> Difference | None:
+    """What can be told without looking at values."""
+    if not isinstance(got, torch.Tensor):
+        what = _article(type(got).__name__)
+        return Difference("wrong_type", f"forward returned {what} where Model returns a tensor.")
+    if got.shape != eager.shape:
+        message = f"the shape is {list(got.shape)}, not {list(eager.shape)}."
+        hint = _shape_hint(list(got.shape), list(eager.shape))
+        return Difference("wrong_shape", _sentence(message), pattern=hint)
+    if got.dtype != eager.dtype:
+        return Difference("wrong_dtype", f"The dtype is {_dtype(got)}, not {_dtype(eager)}.")
+    return None
+
+
+def _shape_hint(got: list[int], want: list[int]) -> str | None:
+    if len(got) != len(want):
+        return f"{len(got)} dimensions, not {len(want)}"
+    if sorted(got) == sorted(want):
+        return "the dimensions are in another order"
+    names = _pattern.names(len(want))
+    return ", ".join(f"{n}: {g}, not {w}" for n, g, w in zip(names, got, want) if g != w)
+
+
+def _values(got, expected, eager, noise, reduction) -> Difference | None:
+    """Compare one output, in pieces along its first dimension if it is very large."""
+    expected, eager = expected.to(got.device), eager.to(got.device)
+    noise = None if noise is None else noise.to(got.device)
+    if got.is_complex():
+        got, expected, eager, noise = *(torch.view_as_real(x) for x in (got, expected, eager)), None
+    if got.numel() <= PIECE or got.shape[0] == 1:
+        bad, allowed = _bad(got, expected, eager, noise, reduction)
+        return _explain(got, expected, allowed, bad) if bool(bad.any()) else None
+    rows = max(1, PIECE // got[0].numel())
+    bad, first = torch.zeros_like(got, dtype=torch.bool), None
+    for start in range(0, got.shape[0], rows):
+        part = slice(start, start + rows)
+        some = None if noise is None else noise[part]
+        bad[part], allowed = _bad(got[part], expected[part], eager[part], some, reduction)
+        if first is None and bool(bad[part].any()):
+            first = _explain(got[part], expected[part], allowed, bad[part])
+            first = dataclasses.replace(first, index=[first.index[0] + start, *first.index[1:]])
+    if first is None:
+        return None
+    # What is wrong comes from the first piece that has it; how much and where, from all of them.
+    what = first.message.partition(":")[0]
+    whole = {"wrong_count": int(bad.sum()), "total": bad.numel(), "pattern": _pattern.where(bad)}
+    return _told(what, dataclasses.replace(first, **whole))
+
+
+def _bad(got, expected, eager, noise, reduction) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Which elements are wrong, and the tolerance (None for integers, which must be equal)."""
+    if not got.is_floating_point():
+        # Where the float64 reference and eager differ (a tie in an argmax), either is right.
+        return (got != expected.to(got.dtype)) & (got != eager), None
+    allowed = tolerance(expected, eager, reduction, noise)
+    bad = ~((got.double() - expected).abs_() <= allowed)
+    if bool(bad.any()):
+        # Where the reference itself has no finite value, its own value or the float64 one is right.
+        odd = ~torch.isfinite(eager) | ~torch.isfinite(expected)
+        same = (got == eager) | (got.double() == expected) | (got.isnan() & (eager.isnan() | expected.isnan()))
+        bad &= ~(odd & same)
+    return bad, allowed
+
+
+def _explain(got, expected, allowed, bad) -> Difference:
+    """Name the reason: memory never written, NaN or infinity, a constant, low precision, or just wrong values."""
+    if allowed is None:
+        return _wrong("wrong_values", got, expected, bad, allowed, _pattern.where(bad), "the values are wrong")
+    for mark, what in ((GLOBAL_MARK, "memory that nobody wrote"), (SHARED_MARK, "shared memory that nobody wrote")):
+        marked = _marked(got, mark) & bad
+        if bool(marked.any()):
+            said = f"the output comes from {what}"
+            return _wrong("not_written", got, expected, marked, allowed, _pattern.where(marked), said)
+    odd = bad & ~torch.isfinite(got)
+    if bool(odd.any()):
+        kinds = [name for name, has in (("NaN", got.isnan()), ("infinite", got.isinf())) if bool((has & bad).any())]
+        said = f"the output is {' or '.join(kinds)}"
+        return _wrong("non_finite", got, expected, odd, allowed, _pattern.where(odd), said)
+    constant = _constant(got, expected)
+    if constant is not None:
+        said = "every value is the same"
+        return _wrong("constant_output", got, expected, bad, allowed, f"each {_number(constant)}", said)
+    coarse = _low_precision(got, expected, allowed, bad)
+    if coarse is not None:
+        return _wrong("low_precision", got, expected, bad, allowed, coarse, "the values are right to a few digits only")
+    how = _pattern.describe(got, expected, allowed, bad) or _closeness(got, expected)
+    return _wrong("wrong_values", got, expected, bad, allowed, how, "the values are wrong")
+
+
+def _wrong(reason, got, expected, bad, allowed, pattern, what) -> Difference:
+    """A Difference with its numbers, its first index and its sentence."""
+    flat = int(bad.flatten().to(torch.uint8).argmax())
+    index = [int(i) for i in torch.unravel_index(torch.tensor(flat), bad.shape)] if bad.dim() else []
+    error = _finite((got.double() - expected.double())[bad]).abs_()
+    difference = Difference(
+        reason,
+        "",
+        index=index,
+        expected=expected.flatten()[flat].item(),
+        got=got.flatten()[flat].item(),
+        wrong_count=int(bad.sum()),
+        total=bad.numel(),
+        pattern=pattern,
+        max_error=float(error.max()),
+        tolerance=None if allowed is None else float(allowed.flatten()[flat]),
+    )
+    return _told(what, difference)
+
+
+def _told(what: str, d: Difference) -> Difference:
+    """The difference with its sentence."""
+    share = f"all {d.total:,} values" if d.wrong_count == d.total else f"{d.wrong_count:,} of {d.total:,} values"
+    where = f" ({d.pattern})" if d.pattern and d.pattern != "everything" else ""
+    place = f"at {d.index} " if d.index else ""
+    message = f"{what}: {share}{where}; {place}expected {_number(d.expected)}, got {_number(d.got)}."
+    return dataclasses.replace(d, message=_sentence(message))
+
+
+def _marked(got: torch.Tensor, mark: int) -> torch.Tensor:
+    """Which elements hold the 32-bit mark, or a NaN computed from it (its sign may have changed)."""
+    if got.dtype == torch.float32:
+        return (got.contiguous().view(torch.int32) & 0x7FFFFFFF) == mark
+    if got.dtype == torch.float64:
+        return got.contiguous().view(torch.int64) == (mark << 32 | mark)
+    if got.element_size() == 2:  # the mark's halves lie in two neighbouring elements
+        bits = got.contiguous().view(torch.int16)
+        return (bits == _signed16(mark & 0xFFFF)) | (bits == _signed16(mark >> 16))
+    return torch.zeros_like(got, dtype=torch.bool)
+
+
+def _signed16(bits: int) -> int:
+    return bits - 0x10000 if bits & 0x8000 else bits
+
+
+def _constant(got: torch.Tensor, expected: torch.Tensor) -> float | None:
+    """The one value of an output that should have several."""
+    flat, want = got.flatten(), expected.flatten()
+    if flat.numel() < 2 or bool((flat != flat[0]).any()) or bool((want == want[0]).all()):
+        return None
+    return flat[0].item()
+
+
+def _low_precision(got, expected, allowed, bad) -> str | None:
+    """How many digits were kept, if the errors look like rounding to a coarser format and not like a mistake."""
+    if got.dtype not in (torch.float32, torch.float64):
+        return None
+    error = got.double() - expected
+    scale = expected.abs().add_(expected.abs().mean())
+    relative = (error / scale).abs_()
+    worst = float(relative.max())
+    if not worst < 0.06:  # bfloat16 keeps 2 to 3 digits
+        return None
+    wrong = got[bad]
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+        if bool((wrong.to(dtype).to(got.dtype) == wrong).all()):
+            return f"every wrong value is a {name} number"
+    rare, small = float(bad.double().mean()) < 0.02, float(relative.square().mean().sqrt()) < 8e-6
+    if rare or small or not _like_noise(error, expected):
+        return None
+    digits = max(1, int(-math.log10(max(worst, 1e-12))))
+    return f"about {_count(digits, 'digit')}, as half precision or TF32 gives"
+
+
+def _closeness(got: torch.Tensor, expected: torch.Tensor) -> str | None:
+    """How near values without a pattern are, if they are near enough for that to say something."""
+    error = float((got.double() - expected).abs().max() / expected.abs().mean().clamp(min=1e-300))
+    return f"off by up to {100 * error:.1g} % of the usual size" if error < 0.01 else None
+
+
+def _like_noise(error: torch.Tensor, expected: torch.Tensor) -> bool:
+    """True if the errors lean to neither side, and no constant and factor for each channel of each sample explain them.
+
+    Rounding of the inputs does neither; a wrong mean, variance or eps does one of them.
+    """
+    if error.mean().abs() > 0.25 * error.square().mean().sqrt():
+        return False
+    rows = 1 if error.dim() < 2 else error.shape[0] * (error.shape[1] if error.dim() > 2 else 1)
+    e, y = error.reshape(rows, -1), expected.reshape(rows, -1)
+    if e.shape[1] < 16:
+        e, y = error.reshape(1, -1), expected.reshape(1, -1)
+    if e.shape[1] < 16:
+        return False
+    e0, y0 = e - e.mean(1, keepdim=True), y - y.mean(1, keepdim=True)
+    slope = (e0 * y0).sum(1, keepdim=True) / y0.square().sum(1, keepdim=True).clamp_(min=1e-300)
+    rest = (e0 - slope * y0).square().sum()
+    return bool(rest > 0.1 * e.square().sum())
+
+
+def _number(value: float) -> str:
+    if isinstance(value, (bool, int)):
+        return str(value)
+    return "NaN" if value != value else f"{value:.6g}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" + ("" if n == 1 else "s")
+
+
+def _article(noun: str) -> str:
+    return "None" if noun == "NoneType" else ("an " if noun[0] in "aeiou" else "a ") + noun
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,248 @@
+"""Checks a submission's file without running it, and finds a line of its CUDA strings again in the file."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import difflib
+import hashlib
+from pathlib import Path
+
+from grader.verdict import Evidence, Reason
+
+MAX_BYTES = 4 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken:
+    """Why a file is not a submission: the reason, a sentence, and where."""
+
+    reason: Reason
+    message: str
+    evidence: Evidence | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A submission's file as read once: everything later works on this text, whatever happens to the file."""
+
+    path: Path
+    text: str
+    sha256: str
+
+    def line(self, number: int | None) -> str:
+        """The text of a line, counted from 1; empty if there is no such line."""
+        lines = self.text.splitlines()
+        return lines[number - 1].strip() if number and 0 < number <= len(lines) else ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What a method takes besides self: names in order, how many of them must be given, *args, required keywords."""
+
+    names: list[str]
+    required: int
+    star: bool
+    keywords: list[str]
+
+    def __str__(self) -> str:
+        shown = self.names + (["*args"] if self.star else []) + [f"*, {name}" for name in self.keywords]
+        return f"({', '.join(shown)})"
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read(path: Path) -> tuple[Source, Broken | None]:
+    """The file's text and hash, and what is wrong with it as a text file, if anything."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        if path.exists() and path.stat().st_size > MAX_BYTES:
+            raise OSError(27, f"it is larger than {MAX_BYTES >> 20} MiB")
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        return Source(path, "", ""), Broken(Reason.unreadable, f"{path} cannot be read: {why}.")
+    digest = hashlib.sha256(data).hexdigest()
+    try:
+        return Source(path, data.decode("utf-8-sig"), digest), None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"{path.name} is not UTF-8 text (line {line}): save it as UTF-8."
+        return Source(path, "", digest), Broken(Reason.unreadable, message, Evidence(line=line))
+
+
+def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
+    """The syntax tree, or why there is none."""
+    try:
+        tree = ast.parse(source.text, str(source.path))
+    except SyntaxError as error:
+        line = error.lineno or None
+        message = f"Python cannot parse line {line}: {error.msg}." if line else f"Python cannot parse it: {error.msg}."
+        return None, Broken(Reason.syntax_error, message, Evidence(line=line, text=source.line(line) or None))
+    except (ValueError, RecursionError, MemoryError) as error:
+        return None, Broken(Reason.syntax_error, f"Python cannot parse the file: {error}.")
+    if not [node for node in tree.body if not _is_string(node)]:
+        return None, Broken(Reason.empty_file, f"{source.path.name} has no code in it.")
+    return tree, None
+
+
+def _is_string(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+# --- ModelNew --------------------------------------------------------------------------------------------------------
+
+
+def check(tree: ast.Module, problem: ast.Module, name: str) -> Broken | None:
+    """Whether the file has a ModelNew that can stand in for the problem's Model. name: the file's, for messages."""
+    classes = _classes(tree)
+    if "ModelNew" not in classes:
+        return None if _binds(tree, "ModelNew") else _no_model_new(classes, name)
+    mine, theirs = classes["ModelNew"], _classes(problem).get("Model")
+    for method in ("__init__", "forward"):
+        wanted = _signature(theirs, method, _classes(problem)) if theirs else None
+        have = _signature(mine, method, classes)
+        if have is None and method == "forward" and _known_bases(mine, classes):
+            said = "ModelNew has no method forward."
+            return Broken(Reason.bad_signature, said, Evidence(line=mine.lineno))
+        said = _mismatch(wanted, have) if wanted and have else ""
+        if said:
+            message = f"ModelNew.{method} takes {have} and Model.{method} takes {wanted}: {said}."
+            return Broken(Reason.bad_signature, message, Evidence(line=_line_of(mine, method)))
+    return None
+
+
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    """Classes by name wherever the module defines them outside functions and classes."""
+    found = {}
+    waiting: list[ast.AST] = list(reversed(tree.body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.ExceptHandler)):
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+    return found
+
+
+def _binds(tree: ast.Module, name: str) -> bool:
+    """Whether the name is assigned or imported somewhere: then only running the file tells what it is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store):
+            return True
+        if isinstance(node, ast.alias) and (node.asname or node.name) == name:
+            return True
+    return False
+
+
+def _no_model_new(classes: dict[str, ast.ClassDef], name: str) -> Broken:
+    near = difflib.get_close_matches("ModelNew", classes, n=1, cutoff=0.5)
+    hint = f": rename the class {near[0]}" if near else ""
+    evidence = Evidence(line=classes[near[0]].lineno) if near else None
+    return Broken(Reason.no_model_new, f"{name} has no class named ModelNew{hint}.", evidence)
+
+
+def _method(cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == name), None)
+
+
+def _line_of(cls: ast.ClassDef, method: str) -> int:
+    node = _method(cls, method)
+    return node.lineno if node else cls.lineno
+
+
+def _base_name(base: ast.expr) -> str:
+    return base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+
+
+def _known_bases(cls: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """Whether every base class is in the file or is nn.Module, so that no method can come from elsewhere."""
+    return all(
+        _base_name(base) in ("Module", "object") or (_base_name(base) in classes and classes[_base_name(base)] is not cls)
+        for base in cls.bases
+    )
+
+
+def _signature(cls: ast.ClassDef, method: str, classes: dict[str, ast.ClassDef], depth: int = 0) -> Signature | None:
+    """What a class's method takes, looked up in its bases too; None if that cannot be told."""
+    node = _method(cls, method)
+    if node is None:
+        for base in cls.bases:
+            parent = classes.get(_base_name(base))
+            if parent is not None and parent is not cls and depth < 10:
+                return _signature(parent, method, classes, depth + 1)
+        return Signature([], 0, False, []) if method == "__init__" and _known_bases(cls, classes) else None
+    arguments = node.args
+    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)][1:]
+    keywords = [a.arg for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults) if default is None]
+    required = max(len(names) - len(arguments.defaults), 0)
+    return Signature(names, required, arguments.vararg is not None, keywords)
+
+
+def _mismatch(wanted: Signature, have: Signature) -> str:
+    """Why calls that fit `wanted` would not fit `have`; empty if they do."""
+    if have.required > len(wanted.names) and not wanted.star:
+        missing = ", ".join(have.names[len(wanted.names) : have.required])
+        return f"nothing is passed for {missing}"
+    if len(have.names) < wanted.required and not have.star:
+        return f"there is no place for {', '.join(wanted.names[len(have.names) : wanted.required])}"
+    extra = [name for name in have.keywords if name not in wanted.keywords and name not in wanted.names]
+    if extra:
+        return f"nothing is passed for {', '.join(extra)}"
+    both = min(len(have.names), len(wanted.names))
+    swapped = have.names[:both] != wanted.names[:both] and sorted(have.names[:both]) == sorted(wanted.names[:both])
+    return "the same names stand in another order" if swapped else ""
+
+
+# --- lines of CUDA strings -------------------------------------------------------------------------------------------
+
+
+def locate(source: Source, string: str, line: int | None) -> int | None:
+    """The file's line of line `line` (from 1) of a string that the file handed to the compiler.
+
+    The string may be one constant, or several put together; where the file does not show it as it is (an f-string,
+    a replace), its line's text is looked for. None if it cannot be told.
+    """
+    wanted = string.split("\n")
+    if line is None or not 0 < line <= len(wanted):
+        return None
+    text = wanted[line - 1]
+    for constant in _constants(source.text):
+        at = string.find(constant.value) if constant.value.strip() else -1
+        if at < 0:
+            continue
+        inside = line - 1 - string.count("\n", 0, at)
+        if 0 <= inside <= constant.value.count("\n"):
+            found = _line_in(source, constant, inside, text)
+            if found:
+                return found
+    return _by_text(source, text)
+
+
+def _constants(text: str) -> list[ast.Constant]:
+    """String constants of the file, longest first."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return sorted(found, key=lambda node: -len(node.value))
+
+
+def _line_in(source: Source, constant: ast.Constant, inside: int, text: str) -> int | None:
+    """The file's line of line `inside` (from 0) of a constant; checked by its text where escapes make lines differ."""
+    whole = constant.value.count("\n") == constant.end_lineno - constant.lineno
+    guess = constant.lineno + inside
+    if whole and (text.strip() in source.line(guess) or "\\" in source.line(guess)):
+        return guess
+    lines = range(constant.lineno, constant.end_lineno + 1)
+    hits = [number for number in lines if text.strip() and text.strip() in source.line(number)]
+    return min(hits, key=lambda number: abs(number - guess)) if hits else None
+
+
+def _by_text(source: Source, text: str) -> int | None:
+    """The only line of the file that reads so."""
+    hits = [n for n, line in enumerate(source.text.splitlines(), 1) if text.strip() and line.strip() == text.strip()]
+    return hits[0] if len(hits) == 1 else None

@@ -1,0 +1,261 @@
+"""Starts the worker process shut off from the rest of the machine, and ends it with everything it started.
+
+With bubblewrap the worker has no network, its own /tmp and process numbers, no home folder and nothing to write to but
+the build caches. Without it there are resource limits and a process group of its own, and reports say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+GIB = 1 << 30
+MEMORY = 16 * GIB  # address space of a worker on the CPU
+KEEP = 64 * 1024  # bytes kept of the beginning and of the end of what the worker prints
+MARK = "GRADER_WORKER"  # an environment variable by which a worker's stray children are found again
+JUDGE = "GRADER_JUDGE"  # another with the judge's process number
+NONE = "none: resource limits and a process group only"
+BUBBLEWRAP = "bubblewrap: no network, private /tmp and processes, read-only files"
+
+
+class SandboxError(Exception):
+    """No sandbox can be had here; the text says why and what to do."""
+
+
+# --- bubblewrap ------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def why_not() -> str:
+    """Empty if bubblewrap works here, else one sentence."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return "bubblewrap is not installed (apt install bubblewrap)."
+    with tempfile.TemporaryDirectory(prefix="grader-") as folder:
+        command = [*bubblewrap(Path(folder), [], [], gpu=has_gpu()), sys.executable, "-c", "import msgspec"]
+        try:
+            tried = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap does not run here ({type(error).__name__})."
+    if tried.returncode:
+        last = (tried.stderr.strip().splitlines() or ["no message"])[-1]
+        return f"bubblewrap is installed but does not run here ({last[:200]})."
+    return ""
+
+
+def has_gpu() -> bool:
+    return any(Path("/dev").glob("nvidia[0-9]*"))
+
+
+def bubblewrap(work: Path, writable: list[Path], readable: list[Path], gpu: bool) -> list[str]:
+    """The command before the command: everything read-only, an empty /tmp, no homes, no solutions.
+
+    What Python needs of the hidden folders is put back, and `readable` with it; work and `writable` can be written to.
+    """
+    command = [shutil.which("bwrap"), "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/", "/"]
+    command += ["--dev-bind", "/dev", "/dev"] if gpu else ["--dev", "/dev"]
+    command += ["--proc", "/proc"]
+    hidden = [Path(folder) for folder in ("/tmp", "/home", "/root", Path.home()) if Path(folder).is_dir()]
+    hidden = [folder for folder in dict.fromkeys(hidden) if folder != Path("/")]
+    for folder in hidden:
+        command += ["--tmpfs", str(folder)]
+    for folder in _python_folders():
+        if any(Path(folder).is_relative_to(place) for place in hidden):
+            command += ["--ro-bind", folder, folder]
+    if (PROJECT / "kernels_ref").is_dir():
+        command += ["--tmpfs", str(PROJECT / "kernels_ref")]
+    for path in readable:
+        command += ["--ro-bind", str(path), str(path)]
+    for path in [work, *writable]:
+        command += ["--bind", str(path), str(path)]
+    return [*command, "--chdir", str(work), "--"]
+
+
+def _python_folders() -> list[str]:
+    """Folders that this Python, its packages, the project and CUDA live in, outermost first."""
+    found = {str(PROJECT), sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent)}
+    found |= {str(Path(path).resolve()) for path in (*sys.path, os.environ.get("CUDA_HOME", "")) if path}
+    return sorted((folder for folder in found if Path(folder).is_dir()), key=lambda folder: (folder.count("/"), folder))
+
+
+# --- caches -----------------------------------------------------------------------------------------------------------
+
+
+def extensions(sha256: str) -> Path:
+    """Where torch builds for the file of this hash: another file's builds cannot get in its way."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "grader" / "extensions" / sha256[:16]
+
+
+def simt_cache() -> Path:
+    """Where simt keeps its builds: what simt.cache_dir() says, without loading torch, which the worker loads meanwhile."""
+    named = os.environ.get("SIMT_CACHE")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simt"
+
+
+@contextlib.contextmanager
+def sole_builder(folder: Path) -> Iterator[None]:
+    """Wait until nobody else builds in this folder, and remove the locks that torch left in it when it was killed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".judge", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        for lock in folder.glob("*/lock"):
+            lock.unlink(missing_ok=True)
+        yield
+
+
+# --- the process -----------------------------------------------------------------------------------------------------
+
+
+class Log:
+    """The beginning and the end of what a process prints, read as it comes so that it never waits for us."""
+
+    def __init__(self, descriptor: int):
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+        self.thread = threading.Thread(target=self._drain, args=(descriptor,), daemon=True)
+        self.thread.start()
+
+    def _drain(self, descriptor: int) -> None:
+        with contextlib.suppress(OSError), os.fdopen(descriptor, "rb", buffering=0) as stream:
+            while data := stream.read(1 << 16):
+                self.total += len(data)
+                room = KEEP - len(self.head)
+                self.head += data[:room] if room > 0 else b""
+                self.tail = (self.tail + (data[room:] if room > 0 else data))[-KEEP:]
+
+    def text(self) -> str:
+        """What was kept, as text."""
+        left_out = self.total - len(self.head) - len(self.tail)
+        middle = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
+        return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", errors="replace")
+
+
+@dataclasses.dataclass
+class Process:
+    """A running worker: its socket (judge's end), its log, and how to end it."""
+
+    popen: subprocess.Popen
+    sock: socket.socket
+    log: Log
+    work: Path
+    mark: str
+    sandboxed: bool
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self.popen.poll() is None
+
+    def how_it_ended(self, seconds: float = 2.0) -> tuple[int | None, int | None]:
+        """(exit code, None) or (None, signal number), waiting a little; (None, None) if it is still running."""
+        try:
+            code = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None, None
+        if code < 0:
+            return None, -code
+        if self.sandboxed and code > 128 and code - 128 in {s.value for s in signal.Signals}:
+            return None, code - 128
+        return code, None
+
+    def kill(self) -> None:
+        """End it and everything it started, and remove its folder. Does nothing the second time."""
+        with contextlib.suppress(OSError):
+            self.sock.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.popen.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(10)
+        if not self.sandboxed:
+            _kill_strays(self.mark)
+        self.log.thread.join(1.0)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _kill_strays(mark: str) -> None:
+    """Children that left the process group still carry the mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    for _ in range(20):  # a stray may fork while we look
+        found = [entry for entry in Path("/proc").glob("[0-9]*") if _carries(entry, wanted)]
+        if not found:
+            return
+        for entry in found:
+            with contextlib.suppress(OSError):
+                os.kill(int(entry.name), signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _carries(entry: Path, wanted: bytes) -> bool:
+    try:
+        return wanted in (entry / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def start(
+    submission: Path, *, gpu: bool, caches: list[Path], environment: dict[str, str], required: bool = False
+) -> Process:
+    """Start a worker for this file. caches: folders that builds may write to, made if missing.
+
+    Raises SandboxError if a sandbox is required and cannot be had.
+    """
+    trouble = why_not()
+    if trouble and required:
+        raise SandboxError(f"A sandbox is required and there is none: {trouble}")
+    for folder in caches:
+        folder.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
+    ours, theirs = socket.socketpair()
+    reader, writer = os.pipe()
+    mark = secrets.token_hex(8)
+    command = [sys.executable, "-m", "grader.worker", str(theirs.fileno())]
+    command += ["0" if gpu else str(MEMORY), "0" if not trouble else str(os.getpid())]
+    if not trouble:
+        command = bubblewrap(work, caches, [submission.resolve()], gpu) + command
+    try:
+        popen = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=writer,
+            cwd=work,
+            env=_environment(work, mark, environment),
+            pass_fds=(theirs.fileno(),),
+            start_new_session=True,
+        )
+    finally:
+        os.close(writer)
+        theirs.close()
+    return Process(popen, ours, Log(reader), work, mark, not trouble)
+
+
+def _environment(work: Path, mark: str, extra: dict[str, str]) -> dict[str, str]:
+    """The judge's environment without what looks like a secret, the project importable."""
+    words = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY")
+    kept = {name: value for name, value in os.environ.items() if not any(word in name.upper() for word in words)}
+    paths = [str(PROJECT), *filter(None, kept.get("PYTHONPATH", "").split(os.pathsep))]
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(work),
+        MARK: mark,
+        JUDGE: str(os.getpid()),
+        **extra,
+    }

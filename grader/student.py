@@ -1,0 +1,190 @@
+"""Make the files that students edit from the reference solutions, and tell an edited file from an untouched one."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS_REF = ROOT / "kernels_ref"
+KERNELS_STUDENT = ROOT / "kernels_student"
+
+OPEN = re.compile(r"^(?P<indent>\s*)(?P<comment>//|\#)\s*>>>\s*exercise:\s*(?P<hint>.*?)\s*$")
+CLOSE = re.compile(r"^\s*(//|\#)\s*<<<\s*$")
+MARK = "YOUR CODE HERE"
+STAMP = re.compile(r"^# Made from .*; skeleton (?P<print>[0-9a-f]{12})\.$", re.MULTILINE)
+
+
+class ExerciseError(ValueError):
+    """A solution whose exercise markers do not make a skeleton; str() says which line and why."""
+
+
+def skeleton(solution_source: str, name: str) -> str:
+    """The student's file for problem `name`: each marked section replaced by one comment with its hint.
+
+    A section runs from `// >>> exercise: HINT` to `// <<<` inside a CUDA string, from `# >>> exercise: HINT` to
+    `# <<<` in Python. The head docstring becomes the assignment. A source without sections is returned as it is,
+    so a skeleton's skeleton is itself. Raises ExerciseError where a section is not closed, opened twice, or leaves
+    a file that Python cannot parse.
+    """
+    body, hints = _cut(solution_source, name)
+    if not hints:
+        return solution_source
+    body = _assignment(body, name, hints)
+    try:
+        stamp = fingerprint(body)
+    except SyntaxError as error:
+        raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
+    return f"{body.rstrip()}\n\n# Made from kernels_ref/{name}/solution.py by `grader student`; skeleton {stamp}.\n"
+
+
+def is_untouched(source: str, problem_name: str) -> bool:
+    """True if a submission is the skeleton, whatever was done to its comments, docstrings and spaces.
+
+    An older skeleton, known by the stamp in its last line, is untouched too. A file that does not parse is not.
+    """
+    try:
+        mine = fingerprint(source)
+    except (SyntaxError, ValueError):
+        return False
+    stamp = STAMP.search(source)
+    if stamp and stamp["print"] == mine:
+        return True
+    solution = KERNELS_REF / problem_name / "solution.py"
+    if not solution.is_file():
+        return False
+    made = skeleton(solution.read_text(encoding="utf-8"), problem_name)
+    return bool(STAMP.search(made)) and fingerprint(made) == mine
+
+
+def write_all() -> tuple[list[Path], list[Path]]:
+    """Write kernels_student/NAME.py for every solution. Returns (written, kept).
+
+    A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one.
+    """
+    written, kept = [], []
+    KERNELS_STUDENT.mkdir(exist_ok=True)
+    for path, text in _wanted().items():
+        old = path.read_text(encoding="utf-8") if path.exists() else None
+        if old == text:
+            continue
+        if old is not None and not is_untouched(old, path.stem):
+            kept.append(path)
+            continue
+        path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written, kept
+
+
+def check_all() -> list[str]:
+    """One sentence for each student file that is missing, not as its solution makes it, or without a solution."""
+    wanted = _wanted()
+    problems = []
+    for path, text in wanted.items():
+        if not path.exists():
+            problems.append(f"{_short(path)} is missing.")
+        elif path.read_text(encoding="utf-8") != text:
+            problems.append(f"{_short(path)} is not what kernels_ref/{path.stem}/solution.py makes.")
+    for path in sorted(KERNELS_STUDENT.glob("*.py")):
+        if path not in wanted:
+            problems.append(f"{_short(path)} has no kernels_ref/{path.stem}/solution.py.")
+    return problems
+
+
+def fingerprint(source: str) -> str:
+    """12 hex digits that change with the code, and not with comments, docstrings or spaces, in Python or in CUDA."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = _c_tokens(node.value)
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
+
+
+def _wanted() -> dict[Path, str]:
+    """Each student file's path and text. Solutions without a marked section have no student file."""
+    wanted = {}
+    for solution in sorted(KERNELS_REF.glob("*/solution.py")):
+        name = solution.parent.name
+        text = skeleton(solution.read_text(encoding="utf-8"), name)
+        if STAMP.search(text):
+            wanted[KERNELS_STUDENT / f"{name}.py"] = text
+    return wanted
+
+
+def _short(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+C_TOKEN = re.compile(
+    r"""(?P<skip>//[^\n]*|/\*.*?\*/|\s+)|(?P<token>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\w+|.)""", re.DOTALL
+)
+
+
+def _c_tokens(text: str) -> str:
+    """C++ source without comments and with one space between tokens."""
+    return " ".join(match["token"] for match in C_TOKEN.finditer(text) if match["token"] is not None)
+
+
+def _cut(source: str, name: str) -> tuple[str, list[str]]:
+    """The source with each section replaced by its comment, and the hints in order."""
+    kept: list[str] = []
+    hints: list[str] = []
+    opened = 0
+    for number, line in enumerate(source.splitlines(), 1):
+        start = OPEN.match(line)
+        if start:
+            if opened:
+                raise ExerciseError(f"{name}: line {number} opens an exercise inside the one opened at line {opened}.")
+            if not start["hint"]:
+                raise ExerciseError(f"{name}: the exercise at line {number} has no hint.")
+            opened = number
+            hints.append(start["hint"])
+            kept.append(f"{start['indent']}{start['comment']} {MARK}: {start['hint']}")
+            if start["comment"] == "#":
+                # A suite must not be left empty; where statements remain, this one says which part is missing.
+                kept.append(f"{start['indent']}raise NotImplementedError({start['hint']!r})")
+        elif CLOSE.match(line):
+            if not opened:
+                raise ExerciseError(f"{name}: line {number} closes an exercise that was never opened.")
+            opened = 0
+        elif not opened:
+            kept.append(line)
+    if opened:
+        raise ExerciseError(f"{name}: the exercise opened at line {opened} is never closed.")
+    return "\n".join(kept) + "\n", hints
+
+
+def _assignment(body: str, name: str, hints: list[str]) -> str:
+    """The body with its head docstring turned into what there is to do and how to grade it."""
+    try:
+        tree = ast.parse(body)
+    except SyntaxError as error:
+        raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
+    goal = ast.get_docstring(tree) or name
+    places = "one place" if len(hints) == 1 else f"{len(hints)} places"
+    todo = [
+        textwrap.fill(hint, 112, initial_indent=f"  {number}. ", subsequent_indent="     ")
+        for number, hint in enumerate(hints, 1)
+    ]
+    text = "\n".join(
+        [
+            f"{goal}",
+            "",
+            f"Your task: fill in the {places} marked {MARK}, so that ModelNew computes what Model in",
+            f"kernels_ref/{name}/model.py computes, for any shape.",
+            "",
+            *todo,
+            "",
+            f"Grade it, with or without a GPU:  grader grade kernels_student/{name}.py",
+        ]
+    )
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = body.splitlines()
+    if ast.get_docstring(tree) is not None:
+        lines = lines[: tree.body[0].lineno - 1] + lines[tree.body[0].end_lineno :]
+    return f'"""{text}\n"""\n' + "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,274 @@
+"""What the judge says about one submission: the one schema that every reader uses."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+SCHEMA = "kernel-course/verdict/1"
+
+
+class Status(StrEnum):
+    """How one stage, or one case of it, ended."""
+
+    passed = "passed"
+    failed = "failed"
+    skipped = "skipped"
+    error = "error"
+
+
+class StageName(StrEnum):
+    """The stages in the order in which they run."""
+
+    contract = "contract"
+    build = "build"
+    correct = "correct"
+    safe = "safe"
+    gradient = "gradient"
+    fast = "fast"
+
+
+class Outcome(StrEnum):
+    """The verdict in one word. `error`: the grader or the machine could not finish."""
+
+    passed = "passed"
+    failed = "failed"
+    not_attempted = "not_attempted"
+    error = "error"
+
+
+class Reason(StrEnum):
+    """Why a stage did not pass. `EXPLANATIONS` has a sentence for each."""
+
+    # contract
+    unreadable = "unreadable"
+    empty_file = "empty_file"
+    syntax_error = "syntax_error"
+    no_model_new = "no_model_new"
+    bad_signature = "bad_signature"
+    not_attempted = "not_attempted"
+    # build
+    import_error = "import_error"
+    compile_error = "compile_error"
+    undeclared_function = "undeclared_function"
+    missing_cpp_sources = "missing_cpp_sources"
+    link_error = "link_error"
+    unsupported_cuda = "unsupported_cuda"
+    init_error = "init_error"
+    missing_weights = "missing_weights"
+    no_compiler = "no_compiler"
+    build_timeout = "build_timeout"
+    # correct
+    exception = "exception"
+    wrong_type = "wrong_type"
+    wrong_shape = "wrong_shape"
+    wrong_dtype = "wrong_dtype"
+    wrong_device = "wrong_device"
+    non_finite = "non_finite"
+    not_written = "not_written"
+    wrong_values = "wrong_values"
+    low_precision = "low_precision"
+    constant_output = "constant_output"
+    launch_error = "launch_error"
+    timeout = "timeout"
+    kernel_timeout = "kernel_timeout"
+    crash = "crash"
+    out_of_memory = "out_of_memory"
+    device_assert = "device_assert"
+    # correct or safe
+    out_of_bounds = "out_of_bounds"
+    illegal_address = "illegal_address"
+    misaligned = "misaligned"
+    stack_overflow = "stack_overflow"
+    division_by_zero = "division_by_zero"
+    barrier_divergence = "barrier_divergence"
+    warp_divergence = "warp_divergence"
+    input_modified = "input_modified"
+    output_aliases_input = "output_aliases_input"
+    output_reused = "output_reused"
+    nondeterministic = "nondeterministic"
+    schedule_dependent = "schedule_dependent"
+    # fast
+    no_gpu = "no_gpu"
+    inconclusive = "inconclusive"
+    # any stage
+    not_reached = "not_reached"
+    interrupted = "interrupted"
+    grader_error = "grader_error"
+
+
+EXPLANATIONS: dict[Reason, str] = {
+    Reason.unreadable: "The file could not be read as text.",
+    Reason.empty_file: "The file has no code in it: it is empty or only comments.",
+    Reason.syntax_error: "Python cannot parse the file.",
+    Reason.no_model_new: "The file has no class named ModelNew, which is what is graded.",
+    Reason.bad_signature: "ModelNew does not take the same arguments as Model.",
+    Reason.not_attempted: "This is still the exercise as handed out: fill in the marked places first.",
+    Reason.import_error: "An exception was raised while the file was being imported.",
+    Reason.compile_error: "The compiler rejected the CUDA or C++ code.",
+    Reason.undeclared_function: "functions= names a function that cpp_sources does not declare.",
+    Reason.missing_cpp_sources: "functions= is given but cpp_sources is empty: declare each function there, as `torch::Tensor f(torch::Tensor x);`.",
+    Reason.link_error: "A function is declared but never defined, so the extension could not be linked or loaded.",
+    Reason.unsupported_cuda: "The code uses a CUDA feature that cannot be run on this machine without a GPU.",
+    Reason.init_error: "ModelNew(...) raised an exception when it was constructed.",
+    Reason.missing_weights: "Model's weights do not fit ModelNew: give ModelNew parameters of the same names and shapes, or a method load_reference(model).",
+    Reason.no_compiler: "This machine has no C++ compiler, so CUDA code cannot be built. `grader doctor` says how to mend that.",
+    Reason.build_timeout: "Importing the file took too long and was stopped.",
+    Reason.exception: "forward raised an exception.",
+    Reason.wrong_type: "forward returned something other than a tensor.",
+    Reason.wrong_shape: "The output has the wrong shape.",
+    Reason.wrong_dtype: "The output has the wrong dtype.",
+    Reason.wrong_device: "The output is on the wrong device.",
+    Reason.non_finite: "The output holds NaN or infinity where the right result is finite.",
+    Reason.not_written: "Part of the output was never written: some elements have no thread that stores them.",
+    Reason.wrong_values: "Values differ from the right result by more than rounding explains.",
+    Reason.low_precision: "Values are right only to lower precision, as if computed in half, bfloat16 or TF32.",
+    Reason.constant_output: "Every element of the output is the same number.",
+    Reason.launch_error: "The kernel could not be launched.",
+    Reason.timeout: "forward did not return in time and was stopped.",
+    Reason.kernel_timeout: "A kernel did not finish in time: look for a loop that never ends.",
+    Reason.crash: "The program died while it ran.",
+    Reason.out_of_memory: "The program asked for more memory than there is.",
+    Reason.device_assert: "An assert in a kernel failed.",
+    Reason.out_of_bounds: "A kernel touched memory outside a tensor: check the index and the bounds test.",
+    Reason.illegal_address: "A kernel touched an address that belongs to no tensor.",
+    Reason.misaligned: "A kernel touched an address that is not a multiple of the size it reads or writes there.",
+    Reason.stack_overflow: "A kernel used more stack than a thread has: look for endless recursion or a huge local array.",
+    Reason.division_by_zero: "A kernel divided an integer by zero.",
+    Reason.barrier_divergence: "Some threads of a block never reach a __syncthreads() that the others wait at.",
+    Reason.warp_divergence: "Some lanes named in a warp operation's mask never reach it.",
+    Reason.input_modified: "forward changed one of its inputs: write to a new tensor.",
+    Reason.output_aliases_input: "The output shares memory with an input: write to a new tensor.",
+    Reason.output_reused: "The output shares memory with the result of an earlier call: allocate a new output each time.",
+    Reason.nondeterministic: "The same inputs gave different results when run twice: look for a race or memory that was never set.",
+    Reason.schedule_dependent: "The result changes with the order in which threads run: a race, or a __syncthreads() is missing.",
+    Reason.no_gpu: "Speed is measured on a GPU and this machine has none.",
+    Reason.inconclusive: "The times scattered too much to say anything.",
+    Reason.not_reached: "Not run, because an earlier stage did not pass.",
+    Reason.interrupted: "Grading was interrupted.",
+    Reason.grader_error: "The grader itself could not do this; it says nothing about the submission.",
+}
+
+
+class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What was seen, where. Every field is optional; indices and coordinates count from 0, lines from 1."""
+
+    case: str | None = None
+    index: list[int] | None = None
+    expected: float | None = None
+    got: float | None = None
+    wrong_count: int | None = None
+    total: int | None = None
+    pattern: str | None = None
+    max_error: float | None = None
+    tolerance: float | None = None
+    kernel: str | None = None
+    block: list[int] | None = None
+    thread: list[int] | None = None
+    line: int | None = None  # in the student's file
+    source_line: int | None = None  # in the CUDA or C++ string
+    text: str | None = None  # that line
+    detail: str | None = None
+
+
+class Measurement(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One measured quantity: the median, and where known the spread and how many samples it stands on."""
+
+    name: str
+    value: float
+    unit: str
+    low: float | None = None
+    high: float | None = None
+    samples: int | None = None
+
+
+class CaseResult(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How one case of a stage went."""
+
+    name: str
+    status: Status
+    reason: Reason | None = None
+
+
+class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One stage: `message` is the sentence for the student; the first evidence is the one to look at first."""
+
+    name: StageName
+    status: Status
+    seconds: float = 0.0
+    reason: Reason | None = None
+    message: str = ""
+    evidence: list[Evidence] = []
+    cases: list[CaseResult] = []
+    measurements: list[Measurement] = []
+
+
+class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The file that was graded. `sha256` is of its bytes; empty where there was nothing to read."""
+
+    path: str
+    sha256: str
+
+
+class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Everything that is known about one submission. `seconds` is wall clock, `device` e.g. "cpu (simt)"."""
+
+    schema: str = SCHEMA
+    problem: str
+    submission: Submission
+    outcome: Outcome
+    stages: list[Stage]
+    device: str
+    versions: dict[str, str]
+    seed: int
+    seconds: float
+    sandbox: str
+    output: str = ""  # the end of what the program printed
+
+    def stage(self, name: StageName | str) -> Stage:
+        """The stage of that name; KeyError if the verdict has none."""
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)
+
+    @property
+    def first_problem(self) -> Stage | None:
+        """The first stage that failed or could not be done, or None."""
+        return next((s for s in self.stages if s.status in (Status.failed, Status.error)), None)
+
+    @property
+    def reason(self) -> Reason | None:
+        """The reason of the first stage that did not pass, or None."""
+        stage = self.first_problem
+        return stage.reason if stage else None
+
+
+def outcome_of(stages: list[Stage]) -> Outcome:
+    """The outcome that these stages amount to."""
+    if any(s.reason is Reason.not_attempted for s in stages):
+        return Outcome.not_attempted
+    if any(s.status is Status.error for s in stages):
+        return Outcome.error
+    if any(s.status is Status.failed for s in stages):
+        return Outcome.failed
+    return Outcome.passed
+
+
+def to_json(verdict: Verdict) -> bytes:
+    """The verdict as one line of JSON. Numbers that JSON cannot hold (NaN, infinity) become null."""
+    return msgspec.json.encode(verdict)
+
+
+def from_json(data: bytes | str) -> Verdict:
+    """Read a verdict strictly: msgspec.ValidationError if a field is unknown, missing or of another type."""
+    verdict = msgspec.json.decode(data, type=Verdict, strict=True)
+    if verdict.schema != SCHEMA:
+        raise msgspec.ValidationError(f"this verdict follows {verdict.schema!r}, and this grader reads {SCHEMA!r}")
+    return verdict
+
+
+def json_schema() -> dict:
+    """The verdict's JSON Schema."""
+    return msgspec.json.schema(Verdict)

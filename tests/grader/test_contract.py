@@ -1,0 +1,187 @@
+"""Is a file that cannot be a submission told so by its text alone, and are CUDA lines found again in it?"""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from grader import contract
+from grader.contract import Source
+from grader.verdict import Reason
+
+MODEL = ast.parse(
+    """
+class Model(nn.Module):
+    def __init__(self, channels, groups, eps=1e-5):
+        pass
+    def forward(self, x, y):
+        return x
+"""
+)
+
+
+def verdict_on(text: str):
+    """What parse and check say of a file with this text."""
+    source = Source(Path("it.py"), text, "")
+    tree, broken = contract.parse(source)
+    return broken or contract.check(tree, MODEL, "it.py")
+
+
+def written(tmp_path: Path, data: bytes) -> Path:
+    path = tmp_path / "it.py"
+    path.write_bytes(data)
+    return path
+
+
+# --- reading ---
+
+
+def test_a_missing_file_is_unreadable(tmp_path):
+    _, broken = contract.read(tmp_path / "no.py")
+    assert broken.reason is Reason.unreadable and "no such file" in broken.message
+
+
+def test_a_folder_is_unreadable(tmp_path):
+    _, broken = contract.read(tmp_path)
+    assert broken.reason is Reason.unreadable and "folder" in broken.message
+
+
+def test_text_that_is_not_utf8_is_unreadable_and_its_line_named(tmp_path):
+    source, broken = contract.read(written(tmp_path, b"x = 1\ny = '\xe9'\n"))
+    assert broken.reason is Reason.unreadable and broken.evidence.line == 2
+    assert source.sha256
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path):
+    source, broken = contract.read(written(tmp_path, b"\xef\xbb\xbfx = 1\n"))
+    assert broken is None and source.text == "x = 1\n"
+
+
+def test_a_huge_file_is_not_even_read(tmp_path):
+    path = tmp_path / "it.py"
+    with path.open("wb") as file:
+        file.truncate(contract.MAX_BYTES + 1)
+    assert contract.read(path)[1].reason is Reason.unreadable
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", '"""only a docstring"""\n'])
+def test_a_file_without_code_is_empty(text):
+    assert verdict_on(text).reason is Reason.empty_file
+
+
+@pytest.mark.parametrize("text, line", [("x = 1\ndef f(:\n", 2), ("x = (1,\n", 1), ("if x:\ny = 1\n", 2)])
+def test_a_syntax_error_is_told_with_its_line(text, line):
+    broken = verdict_on(text)
+    assert broken.reason is Reason.syntax_error and broken.evidence.line == line
+    assert f"line {line}" in broken.message
+
+
+@pytest.mark.parametrize("text", ["x = '\0'", "(" * 500 + ")" * 500, "x = " + "-" * 100_000 + "1"])
+def test_what_breaks_the_parser_is_a_syntax_error(text):
+    assert verdict_on(text).reason is Reason.syntax_error
+
+
+# --- ModelNew ---
+
+GOOD = "class ModelNew(nn.Module):\n    def __init__(self, channels, groups, eps=1e-5): pass\n    def forward(self, x, y): pass\n"
+
+
+def test_the_same_signature_is_right():
+    assert verdict_on(GOOD) is None
+
+
+@pytest.mark.parametrize(
+    "init, forward",
+    [
+        ("self, c, g, e=0", "self, a, b"),
+        ("self, *args, **kwargs", "self, *inputs"),
+        ("self, channels, groups, eps, momentum=0.1", "self, x, y, z=None"),
+        ("self, channels, groups", "self, x, y, *, fast=True"),
+    ],
+)
+def test_any_signature_that_takes_the_calls_is_right(init, forward):
+    text = f"class ModelNew(nn.Module):\n    def __init__({init}): pass\n    def forward({forward}): pass\n"
+    assert verdict_on(text) is None
+
+
+@pytest.mark.parametrize(
+    "init, forward, said",
+    [
+        ("self, channels", "self, x, y", "no place for groups"),
+        ("self", "self, x, y", "no place for channels, groups"),
+        ("self, channels, groups, eps, momentum", "self, x, y", "nothing is passed for momentum"),
+        ("self, groups, channels, eps=0", "self, x, y", "another order"),
+        ("self, channels, groups, *, mode", "self, x, y", "nothing is passed for mode"),
+        ("self, channels, groups", "self, x", "no place for y"),
+        ("self, channels, groups", "self, x, y, z", "nothing is passed for z"),
+    ],
+)
+def test_a_signature_that_does_not_is_told_with_its_line(init, forward, said):
+    text = f"class ModelNew(nn.Module):\n    def __init__({init}): pass\n    def forward({forward}): pass\n"
+    broken = verdict_on(text)
+    assert broken.reason is Reason.bad_signature and said in broken.message
+    assert broken.evidence.line == (2 if "__init__" in broken.message else 3)
+
+
+def test_no_init_at_all_is_told_where_arguments_are_passed():
+    broken = verdict_on("class ModelNew(nn.Module):\n    def forward(self, x, y): pass\n")
+    assert broken.reason is Reason.bad_signature and "__init__" in broken.message
+
+
+def test_no_forward_is_told():
+    broken = verdict_on("class ModelNew(nn.Module):\n    def __init__(self, channels, groups): pass\n")
+    assert broken.reason is Reason.bad_signature and "no method forward" in broken.message
+
+
+def test_methods_of_a_base_class_in_the_file_count():
+    assert verdict_on(GOOD.replace("ModelNew", "Base") + "class ModelNew(Base):\n    pass\n") is None
+
+
+def test_a_base_class_from_elsewhere_gets_the_benefit_of_the_doubt():
+    assert verdict_on("from there import Base\nclass ModelNew(Base):\n    pass\n") is None
+
+
+def test_a_file_without_model_new_is_told_and_a_near_name_pointed_out():
+    broken = verdict_on(GOOD.replace("ModelNew", "NewModel"))
+    assert broken.reason is Reason.no_model_new and "NewModel" in broken.message
+
+
+@pytest.mark.parametrize("text", ["ModelNew = make()\n", "from there import Model as ModelNew\n"])
+def test_a_model_new_that_is_not_a_class_statement_is_left_to_the_run(text):
+    assert verdict_on(text) is None
+
+
+# --- lines ---
+
+
+def test_a_line_of_a_string_is_found_in_the_file():
+    source = Source(Path("it.py"), 'import torch\ncuda = r"""\nint a;\nint b;\n"""\n', "")
+    assert contract.locate(source, "\nint a;\nint b;\n", 3) == 4
+
+
+def test_a_string_with_escapes_is_found_by_its_text():
+    source = Source(Path("it.py"), 'cuda = "int a;\\nint b;\\n" \\\n    "int c;\\n"\n', "")
+    assert contract.locate(source, "int a;\nint b;\nint c;\n", 2) == 1
+    assert contract.locate(source, "int a;\nint b;\nint c;\n", 3) == 2
+
+
+def test_strings_put_together_are_found_each_in_its_place():
+    text = 'head = """int a;\nint same;\n"""\nbody = """int b;\nint same;\n"""\nuse(head + body)\n'
+    source = Source(Path("it.py"), text, "")
+    whole = "int a;\nint same;\nint b;\nint same;\n"
+    assert [contract.locate(source, whole, line) for line in (1, 2, 3, 4)] == [1, 2, 4, 5]
+
+
+def test_a_replaced_string_is_found_by_the_text_of_its_line():
+    text = 'cuda = """\nint a = SIZE;\nint b;\n""".replace("SIZE", "4")\n'
+    assert contract.locate(Source(Path("it.py"), text, ""), "\nint a = 4;\nint b;\n", 3) == 3
+
+
+@pytest.mark.parametrize("line", [None, 0, 99])
+def test_a_line_that_is_not_there_is_not_found(line):
+    assert contract.locate(Source(Path("it.py"), 'cuda = "int a;"\n', ""), "int a;", line) is None
+
+
+def test_a_text_that_stands_twice_is_not_guessed_at():
+    source = Source(Path("it.py"), "# int a;\n# x\nint a;\nint a;\n", "")
+    assert contract.locate(source, "f();\nint a;\n", 2) is None

@@ -1,0 +1,183 @@
+"""Is a student's file made from its solution as it should be, and told from a file somebody has worked on?"""
+
+import ast
+import re
+
+import pytest
+
+from grader import student
+
+SOLUTION = '''"""double_it: one thread an element.
+
+y[i] = 2 * x[i]
+"""
+
+import torch
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+__global__ void double_it(const float* x, float* y, int n) {
+    // >>> exercise: find this thread's element; double it (about 2 lines)
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;  // one thread an element
+    if (i < n) y[i] = 2 * x[i];
+    // <<<
+}
+"""
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        # >>> exercise: launch the kernel (about 1 line)
+        return kernels.double_it(x)
+        # <<<
+'''
+MADE = student.skeleton(SOLUTION, "double_it")
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A kernels_ref with one solution and an empty kernels_student, in place of the real ones."""
+    monkeypatch.setattr(student, "KERNELS_REF", tmp_path / "kernels_ref")
+    monkeypatch.setattr(student, "KERNELS_STUDENT", tmp_path / "kernels_student")
+    (tmp_path / "kernels_ref" / "double_it").mkdir(parents=True)
+    (tmp_path / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION)
+    return tmp_path
+
+
+def test_sections_become_their_hints():
+    """Is each section's body gone and its hint there, in the comment style of its language?"""
+    assert "    // YOUR CODE HERE: find this thread's element; double it (about 2 lines)\n}" in MADE
+    assert "        # YOUR CODE HERE: launch the kernel (about 1 line)\n" in MADE
+    for gone in ("blockIdx", "kernels.double_it(x)", ">>>", "<<<"):
+        assert gone not in MADE
+
+
+def test_the_skeleton_is_python_that_names_what_is_missing():
+    """Does the file still parse, and does running an emptied Python section say what to do?"""
+    module = ast.parse(MADE)
+    assert "raise NotImplementedError('launch the kernel (about 1 line)')" in ast.unparse(module)
+
+
+def test_the_head_says_what_to_do_and_how_to_grade_it():
+    """Does the docstring keep the specification and add the task and the command?"""
+    head = ast.get_docstring(ast.parse(MADE))
+    assert head.startswith("double_it: one thread an element.\n\ny[i] = 2 * x[i]")
+    assert "fill in the 2 places marked YOUR CODE HERE" in head
+    assert "  1. find this thread's element; double it (about 2 lines)\n  2. launch the kernel" in head
+    assert "grader grade kernels_student/double_it.py" in head
+
+
+def test_a_skeletons_skeleton_is_itself():
+    """Is making a skeleton of a skeleton no change?"""
+    assert student.skeleton(MADE, "double_it") == MADE
+
+
+def test_everything_outside_the_sections_is_kept():
+    """Are all other lines of the solution in the skeleton, in order?"""
+    inside = re.compile(r"^ *(//|#) >>>.*?<<<\n", re.DOTALL | re.MULTILINE)
+    rest = inside.sub("", SOLUTION).split('"""\n', 1)[1].splitlines()
+    made = iter(MADE.splitlines())
+    assert all(any(line == other for other in made) for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (SOLUTION.replace("    // <<<\n", ""), "line 20 opens an exercise inside the one opened at line 11"),
+        (SOLUTION.replace("        # <<<\n", ""), "opened at line 21 is never closed"),
+        (SOLUTION.replace("    // >>> exercise: find this thread's element; double it (about 2 lines)\n", ""), "line 13 closes"),
+        (SOLUTION.replace(": launch the kernel (about 1 line)", ":"), "line 21 has no hint"),
+    ],
+)
+def test_wrong_markers_are_refused(broken, says):
+    """Is a section that is not closed, nested, not opened or without a hint named with its line?"""
+    with pytest.raises(student.ExerciseError) as caught:
+        student.skeleton(broken, "double_it")
+    assert says in str(caught.value)
+
+
+UNTOUCHED = {
+    "as made": lambda s: s,
+    "without its comments": lambda s: re.sub(r"^ *(//|# YOUR|# Made).*\n", "", s, flags=re.MULTILINE),
+    "with a comment in CUDA": lambda s: s.replace("int n) {", "int n) {  /* my\n notes */"),
+    "with other spaces in CUDA": lambda s: s.replace("const float* x, float* y", "const float  *x,\n    float *y"),
+    "with other spaces in Python": lambda s: s.replace("def forward(self, x):", "def forward( self,x ):\n"),
+    "with another docstring": lambda s: s.replace("one thread an element.", "mine."),
+}
+TOUCHED = {
+    "a line of CUDA": lambda s: s.replace("int n) {", "int n) { int i = 0;"),
+    "a literal in a CUDA string": lambda s: s.replace("int n) {", 'int n) { printf("// not a comment"); '),
+    "a line of Python": lambda s: s.replace("raise NotImplementedError", "return x or NotImplementedError"),
+    "a renamed function": lambda s: s.replace("double_it(const", "doubled(const"),
+    "a file that does not parse": lambda s: s + "\ndef (:\n",
+    "the solution": lambda s: SOLUTION,
+    "an empty file": lambda s: "",
+}
+
+
+@pytest.mark.parametrize("change", UNTOUCHED)
+def test_a_file_without_work_in_it_is_untouched(house, change):
+    """Is the skeleton recognised whatever happened to its comments, docstrings and spaces?"""
+    assert student.is_untouched(UNTOUCHED[change](MADE), "double_it")
+
+
+@pytest.mark.parametrize("change", TOUCHED)
+def test_a_file_with_work_in_it_is_not(house, change):
+    """Does any change of the code count as an attempt?"""
+    assert not student.is_untouched(TOUCHED[change](MADE), "double_it")
+
+
+def test_a_skeleton_of_an_older_solution_is_untouched(house):
+    """Is last year's skeleton known by its stamp, and no longer once it was worked on?"""
+    older = student.skeleton(SOLUTION.replace("2 * x", "x + x").replace("int n)", "long n)"), "double_it")
+    assert student.is_untouched(older, "double_it")
+    assert not student.is_untouched(older.replace("long n) {", "long n) { y[0] = 1;"), "double_it")
+
+
+def test_an_unknown_problem_is_never_untouched(house):
+    """Is a file for a problem without a solution judged, not passed over?"""
+    assert not student.is_untouched("x = 1\n", "nothing")
+
+
+def test_writing_then_checking_finds_no_drift(house):
+    """Does check_all accept what write_all wrote, and write_all find nothing more to do?"""
+    assert student.check_all() == ["kernels_student/double_it.py is missing."]
+    written, kept = student.write_all()
+    assert [path.name for path in written] == ["double_it.py"] and kept == []
+    assert student.check_all() == [] and student.write_all() == ([], [])
+
+
+def test_drift_is_found_and_mended(house):
+    """Is a changed solution seen, and the untouched student file made anew?"""
+    student.write_all()
+    (house / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION.replace("int n", "long n"))
+    assert student.check_all() == ["kernels_student/double_it.py is not what kernels_ref/double_it/solution.py makes."]
+    assert [path.name for path in student.write_all()[0]] == ["double_it.py"]
+    assert student.check_all() == []
+
+
+def test_a_students_work_is_never_overwritten(house):
+    """Is a file that somebody has worked on kept as it is?"""
+    student.write_all()
+    path = house / "kernels_student" / "double_it.py"
+    path.write_text(MADE.replace("int n) {", "int n) { y[0] = 1;"))
+    (house / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION.replace("int n", "long n"))
+    written, kept = student.write_all()
+    assert written == [] and kept == [path] and "y[0] = 1" in path.read_text()
+
+
+def test_a_student_file_without_a_solution_is_told(house):
+    """Is a file left behind by a removed problem found?"""
+    student.write_all()
+    (house / "kernels_student" / "old.py").write_text("x = 1\n")
+    assert student.check_all() == ["kernels_student/old.py has no kernels_ref/old/solution.py."]
+
+
+@pytest.mark.parametrize("name", sorted(p.parent.name for p in student.KERNELS_REF.glob("*/solution.py")))
+def test_every_solution_makes_an_exercise(name):
+    """Does each problem of the course have a skeleton that parses, is untouched, and lacks part of its solution?"""
+    solution = (student.KERNELS_REF / name / "solution.py").read_text()
+    made = student.skeleton(solution, name)
+    assert student.MARK in made and "<<<\n" not in made
+    assert student.is_untouched(made, name) and not student.is_untouched(solution, name)
+    assert student.skeleton(made, name) == made

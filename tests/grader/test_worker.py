@@ -1,0 +1,286 @@
+"""Does the worker carry out commands, and turn whatever a submission does into a message?"""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from grader import channel, worker
+from grader.channel import Array, Channel, Construct, Done, Failure, Forward, Outputs
+from tests.grader.scaffold import PROBLEM, RIGHT, forward, line_of
+
+PATH = "/nowhere/scaling.py"
+
+
+class Talk:
+    """A worker served in a thread of this process, and the judge's end of its connection."""
+
+    def __init__(self):
+        ours, theirs = socket.socketpair()
+        self.channel, self.number = Channel(ours), 0
+        self.worker = worker.Worker(Channel(theirs), gpu=False)
+        self.worker.running = lambda *_, **__: torch.no_grad()  # what simt does there is its own tests' business
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+        self.ready = self.next()
+
+    def _serve(self):
+        try:
+            self.worker.serve()
+        except channel.ChannelError:
+            pass
+
+    def next(self) -> channel.Reply:
+        answer = self.channel.answer(1 << 24, time.monotonic() + 20)
+        assert answer.number == self.number
+        return answer.reply
+
+    def ask(self, command: channel.Command) -> channel.Reply:
+        self.number += 1
+        self.channel.send(channel.Order(self.number, command))
+        return self.next()
+
+    def build(self, source: str) -> channel.Reply:
+        return self.ask(channel.Build(source, PATH, 0))
+
+    def construct(self, features: int = 3, scale=(1.0, 2.0, 3.0), name: str = "scale") -> channel.Reply:
+        state = {name: channel.pack(torch.tensor(scale))}
+        args, nothing = channel.pack([features]), channel.pack({})
+        return self.ask(Construct(args, nothing, state, PROBLEM, "/nowhere/problem.py", nothing, None, 0))
+
+    def forward(self, *inputs: torch.Tensor, calls: int = 1, max_bytes: int = 1 << 20) -> channel.Reply:
+        batches = [[channel.pack(value) for value in inputs] for _ in range(calls)]
+        return self.ask(Forward(batches, [], "forward", None, 1.0, 0, max_bytes))
+
+    def run(self, source: str, **options) -> channel.Reply:
+        """Build, construct, forward on [[1, 1, 1]]."""
+        for reply in (self.build(source), self.construct()):
+            assert reply == Done()
+        return self.forward(torch.ones(1, 3), **options)
+
+
+@pytest.fixture(scope="module")
+def talk():
+    talk = Talk()
+    yield talk
+    talk.channel.sock.close()
+    talk.thread.join(5)
+
+
+def test_importing_the_worker_brings_nothing_of_the_judge_along():
+    code = "import grader.worker, sys; print(*sorted(m for m in sys.modules if m.startswith('grader.')))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["grader.channel", "grader.worker"]
+
+
+def test_a_right_submission_returns_the_weights_times_the_input(talk):
+    run = talk.run(RIGHT).runs[0]
+    assert run.kind == "Tensor" and (run.modified, run.aliases, run.reuses) == ([], [], False)
+    result = run.results[0]
+    assert torch.equal(channel.unraw(result.dtype, result.shape, result.data), torch.tensor([[1.0, 2.0, 3.0]]))
+
+
+def test_each_call_gets_its_own_copy_of_the_inputs(talk):
+    runs = talk.run(forward("x += 1", "return x * self.scale"), calls=2).runs
+    assert runs[0].results[0].data == runs[1].results[0].data
+    assert [run.modified for run in runs] == [[0], [0]]
+
+
+@pytest.mark.parametrize(
+    "lines, kind, results",
+    [
+        (["return None"], "NoneType", 0),
+        (["return 3"], "int", 0),
+        (["return [x, 2 * x]"], "list of 2 tensors", 2),
+        (["return x, (2 * x, {'a': x})"], "tuple of 3 tensors", 3),
+        (["return x, 1"], "tuple of 2 things", 1),
+        (["return x.to_sparse()"], "sparse tensor", 1),
+        (["class Odd: pass", "return Odd()"], "Odd", 0),
+    ],
+)
+def test_what_came_back_is_named(talk, lines, kind, results):
+    run = talk.run(forward(*lines)).runs[0]
+    assert (run.kind, len(run.results)) == (kind, results)
+
+
+def test_an_output_too_large_to_send_is_described_without_its_elements(talk):
+    result = talk.run(forward("return torch.zeros(1).expand(1 << 40)")).runs[0].results[0]
+    assert result.shape == [1 << 40] and result.data is None
+
+
+@pytest.mark.parametrize("lines", [["return x"], ["return x[0, 1:]"], ["return x.view(3, 1)"], ["return x.t()"]])
+def test_a_view_of_an_input_is_seen_to_be_one(talk, lines):
+    assert talk.run(forward(*lines)).runs[0].aliases == [0]
+
+
+def test_a_buffer_used_twice_is_seen(talk):
+    lines = ["if not hasattr(self, 'y'): self.y = torch.empty_like(x)", "self.y.copy_(x)", "return self.y"]
+    assert [run.reuses for run in talk.run(forward(*lines), calls=2).runs] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "raising, kind, message",
+    [
+        ("raise ValueError('no good')", "ValueError", "no good"),
+        ("sys.exit(3)", "SystemExit", "the code called exit(3)"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", ""),
+        ("raise type('Odd', (BaseException,), {})('why')", "Odd", "why"),
+        ("raise ValueError('\\ud800')", "ValueError", "?"),
+    ],
+)
+def test_any_exception_becomes_a_message_with_its_line(talk, raising, kind, message):
+    source = forward(raising)
+    reply = talk.run(source)
+    assert (reply.reason, reply.kind, reply.message) == ("exception", kind, message)
+    assert reply.line == line_of(source, raising.split("(")[0])
+
+
+def test_a_huge_message_is_cut(talk):
+    reply = talk.run(forward("raise ValueError('bad ' * 10_000_000)"))
+    assert len(reply.message) < 2 * channel.MAX_TEXT and reply.message.startswith("bad bad")
+
+
+def test_a_message_that_cannot_be_read_is_said_to_be_one(talk):
+    reply = talk.run(forward("class Odd(Exception):", "    def __str__(self): raise KeyError", "raise Odd()"))
+    assert reply.kind == "Odd" and "could not be read" in reply.message
+
+
+def test_asking_for_a_terabyte_is_out_of_memory(talk):
+    assert talk.run(forward("return torch.empty(1 << 50)")).reason == "out_of_memory"
+
+
+def test_an_exception_in_the_import_is_an_import_error(talk):
+    source = RIGHT + "import nothing_of_this_name\n"
+    reply = talk.build(source)
+    assert (reply.reason, reply.kind) == ("import_error", "ModuleNotFoundError")
+    assert reply.line == line_of(source, "nothing_of_this_name")
+
+
+def test_a_model_new_that_is_gone_after_the_import_is_missed(talk):
+    assert talk.build(RIGHT + "del ModelNew\n").reason == "no_model_new"
+
+
+def test_an_exception_in_the_constructor_is_an_init_error(talk):
+    source = RIGHT.replace("super().__init__()", "super().__init__(); raise ValueError(features)")
+    assert talk.build(source) == Done()
+    reply = talk.construct()
+    assert (reply.reason, reply.message, reply.line) == ("init_error", "3", line_of(source, "raise"))
+
+
+def test_weights_of_another_name_or_shape_are_named(talk):
+    assert talk.build(RIGHT) == Done()
+    reply = talk.construct(name="gain")
+    assert reply.reason == "missing_weights" and "no gain" in reply.message and "no scale" in reply.message
+    assert "(3,) in Model and (4,) in ModelNew" in talk.construct(features=4).message
+
+
+def test_a_model_may_take_its_weights_itself(talk):
+    source = RIGHT.replace("self.scale = nn.Parameter(torch.ones(features))", "self.gain = None") + (
+        "    def load_reference(self, model):\n        self.scale = 10 * model.scale.detach()\n"
+    )
+    result = talk.run(source).runs[0].results[0]
+    assert torch.equal(channel.unraw("float32", [1, 3], result.data), torch.tensor([[10.0, 20.0, 30.0]]))
+
+
+def test_a_batch_runs_on_prepared_inputs(talk):
+    assert isinstance(talk.run(RIGHT), Outputs)
+    assert talk.ask(channel.Prepare([[Array("float32", [1, 3], b"\0" * 12)]])) == Done()
+    assert talk.ask(channel.Batch([0, 0], 0)) == Done()
+    assert talk.ask(channel.Batch([], 0)) == Done()
+    assert isinstance(talk.ask(channel.Batch([7], 0)), Failure)
+
+
+# --- builds ---
+
+
+def test_the_judge_is_told_when_a_compiler_runs_and_what_it_compiled(talk):
+    def original(name, cpp_sources, cuda_sources=None, functions=None):
+        return name
+
+    wrapped = talk.worker.announce(original)
+    assert wrapped("it", ["int a;", "int b;"], cuda_sources="int c;") == "it"
+    assert talk.next() == channel.Building("it")
+    built = talk.next()
+    assert built.sources == {
+        "cpp_sources": "int a;\nint b;",
+        "cpp_sources[0]": "int a;",
+        "cpp_sources[1]": "int b;",
+        "cuda_sources": "int c;",
+    }
+
+
+CUDA = "\n__global__ void k() {\n    int i = z;\n}\n"
+CPP = "void run();"
+WRITTEN = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n" + CUDA
+
+
+def explained(tmp_path, monkeypatch, text: str, cpp: str = CPP) -> RuntimeError:
+    """A failed build by torch whose compilers said `text`."""
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    folder = tmp_path / "it"
+    folder.mkdir()
+    (folder / "cuda.cu").write_text(WRITTEN)
+    (folder / "main.cpp").write_text("#include <torch/extension.h>\n" + cpp + "\nPYBIND11_MODULE {}\n")
+    error = RuntimeError(f"Error building extension 'it': [1/3] c++\n{text}")
+    worker.explain_torch_build(error, "it", {"cuda_sources": CUDA, "cpp_sources": cpp}, ["run"])
+    return error
+
+
+def test_nvccs_line_is_turned_into_the_students(tmp_path, monkeypatch):
+    said = f"{tmp_path}/it/cuda.cu(6): warning #177-D: unused\n{tmp_path}/it/cuda.cu(6): error: identifier \"z\" is undefined\n"
+    error = explained(tmp_path, monkeypatch, said)
+    assert error.grader_reason == "compile_error"
+    (note,) = error.grader_notes
+    assert (note.source, note.line, note.text.strip()) == ("cuda_sources", 3, "int i = z;")
+
+
+def test_gccs_line_is_turned_into_the_students(tmp_path, monkeypatch):
+    error = explained(tmp_path, monkeypatch, "/tmp/x/it/main.cpp:2:6: error: expected ';'\n", cpp="void run()")
+    assert (error.grader_notes[0].source, error.grader_notes[0].line) == ("cpp_sources", 1)
+
+
+@pytest.mark.parametrize("cpp, reason", [("void other();", "undeclared_function"), ("  \n", "missing_cpp_sources")])
+def test_a_function_that_nobody_declares_is_told_apart_from_no_declarations(tmp_path, monkeypatch, cpp, reason):
+    said = "/tmp/x/it/main.cpp:3:40: error: ‘run’ was not declared in this scope\n"
+    error = explained(tmp_path, monkeypatch, said, cpp=cpp)
+    assert error.grader_reason == reason and "`run`" in error.grader_notes[0].message
+
+
+def test_an_undefined_reference_is_a_link_error(tmp_path, monkeypatch):
+    assert explained(tmp_path, monkeypatch, "ld: undefined reference to `run()'").grader_reason == "link_error"
+
+
+def test_an_undefined_symbol_is_named_as_it_is_written():
+    made = worker.failure(ImportError("/x/it.so: undefined symbol: _Z3runN2at6TensorE"), "import_error", PATH)
+    assert made.reason == "link_error" and "`run(at::Tensor)`" in made.notes[0].message
+
+
+@pytest.mark.parametrize(
+    "said, reason, broken",
+    [
+        ("CUDA error: an illegal memory access was encountered\nmore", "illegal_address", True),
+        ("CUDA error: invalid configuration argument", "launch_error", False),
+        ("CUDA error: device-side assert triggered", "device_assert", True),
+        ("CUDA out of memory. Tried to allocate 20.00 GiB", "out_of_memory", False),
+    ],
+)
+def test_cudas_errors_are_known_by_what_they_say(said, reason, broken):
+    made = worker.failure(RuntimeError(said), "exception", PATH)
+    assert (made.reason, made.broken) == (reason, broken)
+
+
+def test_a_forked_copy_of_the_worker_says_nothing(talk):
+    before = talk.worker.pid
+    talk.worker.pid = -1
+    child = os.fork()
+    if child == 0:
+        talk.worker.reply(Done())  # ends the copy
+        os._exit(9)
+    talk.worker.pid = before
+    assert os.waitpid(child, 0)[1] == 0
+    assert isinstance(talk.run(RIGHT), Outputs)

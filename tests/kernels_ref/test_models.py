@@ -1,0 +1,104 @@
+"""Are the eight problems KernelBench files at KernelBench's sizes, with small cases that cover what they claim to?"""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+
+from grader import problem
+
+KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
+
+# name: (arguments of get_init_inputs, shape of the input, shape of the output, names of the weights)
+CONV = ["conv.bias", "conv.weight"]
+NORM = ["group_norm.bias", "group_norm.weight"]
+FULL_SIZE = {
+    "conv2d": ([8, 64, 3], (128, 8, 128, 128), (128, 64, 126, 126), CONV),
+    "im2col_conv": ([8, 64, 3], (128, 8, 128, 128), (128, 64, 126, 126), CONV),
+    "groupnorm": ([64, 8], (112, 64, 512, 512), (112, 64, 512, 512), ["gn.bias", "gn.weight"]),
+    "bias_scale_sigmoid": (
+        [(32, 1, 1), (32, 1, 1)], (128, 32, 254, 254), (128, 32, 254, 254), ["bias", "scale"],
+    ),
+    "logsumexp": ([], (128, 64, 126, 126), (128, 1, 126, 126), []),
+    "conv_sigmoid_groupnorm": (
+        [8, 32, 3, 8, (32, 1, 1), (32, 1, 1)], (128, 8, 256, 256), (128, 32, 254, 254), CONV + NORM + ["bias", "scale"],
+    ),
+    "conv_groupnorm_maxpool": (
+        [8, 64, 3, 16, (64, 1, 1), 4, 0.0, 1.0], (128, 8, 128, 128), (128, 64, 31, 31), CONV + NORM + ["scale"],
+    ),
+    "conv_groupnorm_logsumexp": ([8, 64, 3, 16, 1e-5], (128, 8, 128, 128), (128, 1, 126, 126), CONV + NORM),
+}
+NAMES = sorted(FULL_SIZE)
+
+
+def load_model(name):
+    """model.py of a problem, executed as a plain Python file."""
+    spec = importlib.util.spec_from_file_location(f"model_of_{name}", KERNELS_REF / name / "model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_these_are_all_problems():
+    """Does every folder in kernels_ref have its line in the table above?"""
+    assert sorted(path.parent.name for path in KERNELS_REF.glob("*/model.py")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sizes_are_kernelbench_s(name):
+    """Do arguments, input, output and weights at full size have the shapes of KernelBench's originals?"""
+    module = load_model(name)
+    arguments, input_shape, output_shape, weights = FULL_SIZE[name]
+    assert module.get_init_inputs() == arguments
+    with torch.device("meta"):  # shapes only: full size takes up to 15 GB
+        inputs = module.get_inputs()
+        model = module.Model(*module.get_init_inputs())
+    assert [tuple(x.shape) for x in inputs] == [input_shape]
+    assert inputs[0].dtype == torch.float32
+    assert tuple(model(*inputs).shape) == output_shape
+    assert sorted(model.state_dict()) == sorted(weights)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_inputs_are_uniform(name):
+    """Does get_inputs draw from [0, 1), new values at every call?"""
+    module = load_model(name)
+    for size in {"batch_size", "height", "width", "dim1", "dim2"} & set(vars(module)):
+        setattr(module, size, 9)
+    (a,), (b,) = module.get_inputs(), module.get_inputs()
+    assert 0 <= a.min() < 0.1 and 0.9 < a.max() < 1
+    assert not torch.equal(a, b)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cases_cover_and_stay_small(name):
+    """Are there a minimal image, a batch of 1, powers of two and others, several images, and is each case small?"""
+    problem_ = problem.read(KERNELS_REF / name / "model.py")
+    cases = problem_.cases()
+    assert len({case.name for case in cases}) == len(cases) >= 7
+    shapes = []
+    for case in cases:
+        instance = problem_.instantiate(case, seed=0)
+        (x,), (y,) = instance.inputs, instance.expected()
+        shapes.append(tuple(x.shape))
+        weights = instance.model.conv.weight.numel() if hasattr(instance.model, "conv") else x.shape[1]
+        products = x.shape[0] * x.shape[2] * x.shape[3] * weights
+        assert products <= 2e5 * 72, f"{case.name} is too large for a CPU"
+        assert y.numel() > 0 and torch.isfinite(y).all()
+    assert any(shape[0] == 1 for shape in shapes) and any(shape[0] > 1 for shape in shapes)
+    assert any(shape[-1] == shape[-2] for shape in shapes) and any(shape[-1] != shape[-2] for shape in shapes)
+    assert {"file", "normal"} <= {case.inputs for case in cases}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_solution_takes_model_s_arguments(name):
+    """Does ModelNew's __init__ have the names and defaults of Model's? (Read from the source: nothing is built.)"""
+    def arguments_of(file, class_name):
+        tree = ast.parse((KERNELS_REF / name / file).read_text(encoding="utf-8"))
+        (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name]
+        (init,) = [node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+        return ast.dump(init.args)
+
+    assert arguments_of("solution.py", "ModelNew") == arguments_of("model.py", "Model")

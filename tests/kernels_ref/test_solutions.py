@@ -1,0 +1,236 @@
+"""Do the reference solutions compute what their models compute, at every shape, with kernels of their own alone?"""
+
+import contextlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import simt
+from grader import problem, student
+from grader.cases import Case
+
+KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
+NAMES = sorted(path.parent.name for path in KERNELS_REF.glob("*/solution.py"))
+ON_CPU = simt.enable()
+DEVICE = "cpu" if ON_CPU else "cuda"
+SEED = 20251121
+SMALL = {"batch_size": 2, "height": 9, "width": 12}
+
+_modules = {}
+
+
+def load(name, source=None):
+    """The solution (or `source`) as a module, built once."""
+    key = name if source is None else f"skeleton_of_{name}"
+    if key not in _modules:
+        file = KERNELS_REF / name / "solution.py"
+        spec = importlib.util.spec_from_loader(key, loader=None)
+        module = importlib.util.module_from_spec(spec)
+        exec(compile(source or file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
+        _modules[key] = module
+    return _modules[key]
+
+
+def problem_of(name):
+    return problem.read(KERNELS_REF / name / "model.py")
+
+
+def solve(name, instance, **options):
+    """(ModelNew with the instance's weights, its output), run under simt with these options if it runs on a CPU.
+
+    Weights and inputs are copied inside, so that a guard stands beside them too.
+    """
+    with torch.no_grad(), simt.run(**options) if ON_CPU else contextlib.nullcontext():
+        model = load(name).ModelNew(*instance.init_args).to(DEVICE)
+        model.load_state_dict(instance.model.state_dict(), strict=True)
+        inputs = [x.clone() for x in instance.inputs]
+        got = model(*inputs)
+        assert all(torch.equal(x, y) for x, y in zip(inputs, instance.inputs)), "an input was modified"
+        return model, got
+
+
+def tolerance(instance, expected):
+    """What float32 may be off by, one number for the whole output.
+
+    Two things are measured on the same model and inputs: how far PyTorch's own float32 result is from float64 (the
+    same terms, summed in another order), and how far float64 moves when each input is off by one rounding. An honest
+    float32 kernel is off by about as much as the larger; 8 leaves room for the order of its sums. Four roundings of
+    the largest output are allowed where both happen to be exact.
+    """
+    (eager,), (noise,) = instance.eager(), instance.noise()
+    measured = max((eager.double() - expected).abs().max().item(), noise.max().item())
+    return 8 * measured + 4 * torch.finfo(torch.float32).eps * expected.abs().max().item()
+
+
+def error_of(got, expected):
+    assert got.shape == expected.shape and got.dtype == torch.float32 and got.is_contiguous()
+    return (got.double() - expected).abs().max().item()
+
+
+CASES = [(name, case) for name in NAMES for case in problem_of(name).cases()]
+
+
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case.name}" for name, case in CASES])
+def test_computes_what_the_model_computes(name, case):
+    """With random weights, is the result Model's in float64, reading and writing within bounds in both directions?"""
+    instance = problem_of(name).instantiate(case, SEED, DEVICE)
+    (expected,) = instance.expected()
+    allowed = tolerance(instance, expected)
+    for options in ({"guard": "end"}, {"guard": "front", "schedule": "reverse"}) if ON_CPU else ({},):
+        assert error_of(solve(name, instance, **options)[1], expected) <= allowed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_result_does_not_depend_on_the_order_of_threads(name):
+    """Is the result the same to the last bit when threads and blocks take turns in other orders (on a GPU: again)?"""
+    case = next(case for case in problem_of(name).cases() if case.name == "prime sizes")
+    instance = problem_of(name).instantiate(case, SEED, DEVICE)
+    _, first = solve(name, instance)
+    for seed in (1, 2, 3):
+        assert torch.equal(solve(name, instance, schedule=seed)[1], first)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_operator_is_a_kernel_of_ours(name):
+    """Does forward call no operator of PyTorch's but those that only make or describe a tensor?"""
+
+    class Record(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.called = set()
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.called.add(function.overloadpacket._qualified_op_name)
+            return function(*args, **(kwargs or {}))
+
+    instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
+    model, _ = solve(name, instance)
+    with Record() as record, torch.no_grad():
+        model(*instance.inputs)
+    assert record.called, "the output was not made while forward was watched"
+    assert record.called <= {"aten::empty", "aten::empty_like", "aten::detach"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_strides_do_not_matter(name):
+    """Is the result the same when the same values lie in memory as channels_last, or between others?"""
+    case = next(case for case in problem_of(name).cases() if case.name == "prime sizes")
+    instance = problem_of(name).instantiate(case, SEED, DEVICE)
+    model, contiguous = solve(name, instance)
+    (x,) = instance.inputs
+    wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), device=x.device)
+    wide[..., ::2] = x
+    model = model.to(memory_format=torch.channels_last)  # the convolution's weight, too
+    with torch.no_grad():
+        for view in (x.to(memory_format=torch.channels_last), wide[..., ::2]):
+            assert not view.is_contiguous()
+            assert torch.equal(model(view), contiguous)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_empty_batch_gives_an_empty_result(name):
+    """Do no images give no images, instead of a launch of no blocks?"""
+    instance = problem_of(name).instantiate(problem_of(name).cases()[-1], SEED, DEVICE)
+    model, got = solve(name, instance)
+    with torch.no_grad():
+        assert model(instance.inputs[0][:0]).shape == (0, *got.shape[1:])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_float64_is_refused(name):
+    """Is a double tensor, whose bytes would be read as floats, refused with what to do about it?"""
+    instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
+    model, _ = solve(name, instance)
+    with pytest.raises(RuntimeError, match=r"x is .*, not float32: use \.float\(\)"):
+        model(instance.inputs[0].double())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "conv" in name])
+def test_an_image_that_does_not_fit_is_refused(name):
+    """Are an image smaller than the kernel, and one with other channels, refused in a sentence that says so?"""
+    instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
+    model, _ = solve(name, instance)
+    (x,) = instance.inputs
+    with pytest.raises(RuntimeError, match="smaller than the kernel"):
+        model(x[..., :2])
+    with pytest.raises(RuntimeError, match="x has 7 channels, the weight is for 8"):
+        model(x[:, :7])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "conv" in name])
+def test_a_kernel_need_not_be_square(name):
+    """Is a kernel of 2 rows and 5 columns, which nn.Conv2d takes, not mistaken for another?"""
+    instance = problem_of(name).instantiate(Case("rectangular", {**SMALL, "kernel_size": (2, 5)}), SEED, DEVICE)
+    (expected,) = instance.expected()
+    assert error_of(solve(name, instance)[1], expected) <= tolerance(instance, expected)
+
+
+@pytest.mark.parametrize("name", ["im2col_conv", "conv_groupnorm_maxpool"])
+def test_columns_are_made_for_a_few_images_at_a_time(name):
+    """Are all images right when the columns of two images fill the buffer and the last image comes alone?"""
+    sizes = {"batch_size": 3, "in_channels": 1, "out_channels": 2, "height": 228, "width": 228, "kernel_size": 9}
+    assert 1 < 2**23 / (81 * 220 * 220) < 3, "the sizes above no longer make chunks of two"
+    if name == "conv_groupnorm_maxpool":
+        sizes["num_groups"] = 1
+    instance = problem_of(name).instantiate(Case("chunks", sizes), SEED, DEVICE)
+    (expected,) = instance.expected()
+    assert error_of(solve(name, instance)[1], expected) <= tolerance(instance, expected)
+
+
+def test_logsumexp_of_infinities():
+    """Do infinities give what torch.logsumexp gives, and not NaN?"""
+    inf = float("inf")
+    x = torch.tensor([[-inf, -inf], [inf, 1.0], [-inf, 2.0], [inf, -inf]], device=DEVICE).reshape(4, 2, 1, 1)
+    assert torch.equal(load("logsumexp").ModelNew()(x), torch.logsumexp(x, 1, keepdim=True))
+
+
+def test_groupnorm_takes_any_number_of_dimensions():
+    """Are (N, C), (N, C, L) and (N, C, D, H, W) normalised as nn.GroupNorm normalises them?"""
+    model = load("groupnorm").ModelNew(6, 2).to(DEVICE)
+    for shape in ((3, 6), (3, 6, 5), (2, 6, 3, 4, 5)):
+        x = torch.randn(shape, device=DEVICE)
+        torch.testing.assert_close(model(x), model.gn(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exercises_are_marked(name):
+    """Do the markers come in pairs, each inside the CUDA source, each hint with the number of lines that it hides?"""
+    lines = (KERNELS_REF / name / "solution.py").read_text(encoding="utf-8").splitlines()
+    marks = [(number, line.strip()) for number, line in enumerate(lines) if re.match(r"\s*// (>>>|<<<)", line)]
+    assert marks and len(marks) % 2 == 0
+    for (start, hint), (end, close) in zip(marks[::2], marks[1::2]):
+        said = re.fullmatch(r"// >>> exercise: .+ \(about (\d+) lines\)", hint)
+        assert said and close == "// <<<"
+        code = [line for line in lines[start + 1 : end] if line.strip() and not line.strip().startswith("//")]
+        assert int(said[1]) == len(code)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_skeleton_builds_and_does_not_pass(name):
+    """Does what is left for the student compile, launch its kernels, and give something else than the answer?"""
+    source = (KERNELS_REF / name / "solution.py").read_text(encoding="utf-8")
+    instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
+    model = load(name, student.skeleton(source, name)).ModelNew(*instance.init_args).to(DEVICE)
+    model.load_state_dict(instance.model.state_dict())
+    with torch.no_grad():
+        got = model(*instance.inputs)
+    (expected,) = instance.expected()
+    assert got.shape == expected.shape
+    assert not torch.allclose(got.double(), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_full_size(name):
+    """At KernelBench's size, are the first, a middle and the last image right? (Images do not depend on each other.)"""
+    instance = problem_of(name).instantiate(problem_of(name).full(), SEED, DEVICE)
+    (x,) = instance.inputs
+    _, got = solve(name, instance)
+    for image in (0, len(x) // 2, len(x) - 1):
+        instance.inputs[:] = [x[image : image + 1]]
+        (expected,) = instance.expected()
+        assert error_of(got[image : image + 1], expected) <= tolerance(instance, expected)

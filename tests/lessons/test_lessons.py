@@ -1,0 +1,141 @@
+"""Do the lessons keep to the shape that a student relies on? (That they run, and print what they show, nbval tests.)"""
+
+import importlib.util
+import re
+import textwrap
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+FILES = sorted((ROOT / "lessons").glob("*.ipynb"))
+LINE = 100  # characters: about what a browser shows in one line
+
+each_lesson = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def cells(path, kind):
+    return [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == kind]
+
+
+def text(path):
+    return "\n\n".join(cell.source for cell in cells(path, "markdown"))
+
+
+def prose(path):
+    """Every paragraph that is neither heading, list, table, code nor HTML."""
+    without_code = re.sub(r"```.*?```", "", text(path), flags=re.DOTALL)
+    paragraphs = [p.strip() for p in without_code.split("\n\n")]
+    return [p for p in paragraphs if p and not re.match(r"[#|<-]", p)]
+
+
+def headings(path):
+    return re.findall(r"^(#+) (.+)$", text(path), re.MULTILINE)
+
+
+def test_there_are_lessons():
+    """Are the lessons numbered from 1 without a gap?"""
+    numbers = [int(path.name[:2]) for path in FILES]
+    assert len(FILES) >= 5 and numbers == list(range(1, len(FILES) + 1))
+
+
+@each_lesson
+def test_shape(path):
+    """Does a lesson have goal, abilities, picture, something that goes wrong, exercise, folded hints and references?"""
+    source = text(path)
+    titles = [title for _, title in headings(path)]
+    assert titles[0].startswith(f"{int(path.name[:2])}. ")
+    assert len(re.findall(r"[.!?](?=\s|$)", re.search(r"\*\*Goal\.\*\* (.+)", source)[1])) == 2
+    assert titles[1:2] == ["What you will be able to do"] and titles[-1] == "References"
+    assert "The picture" in titles and "Exercise" in titles
+    assert any(title.startswith("Break it: ") for title in titles)
+    assert source.count("<details>") == source.count("</details>") >= 2
+
+
+@each_lesson
+def test_headings_skip_no_level(path):
+    """Is there one title, and no heading more than one level below the one before?"""
+    levels = [len(marks) for marks, _ in headings(path)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in zip(levels, levels[1:]))
+
+
+@each_lesson
+def test_a_sentence_stands_before_each_code_cell(path):
+    """Is every code cell introduced by text that ends as a sentence does?"""
+    all_cells = nbformat.read(path, 4).cells
+    for before, cell in zip([None, *all_cells], all_cells):
+        if cell.cell_type == "code":
+            assert before and before.cell_type == "markdown", cell.source
+            assert re.search(r"[.:?!)*]$", before.source.strip()), before.source
+
+
+@each_lesson
+def test_nothing_is_too_long(path):
+    """Is no paragraph over six lines, no cell over sixty, no line of code wider than the page?"""
+    for paragraph in prose(path):
+        assert len(textwrap.wrap(paragraph, LINE)) <= 6, paragraph
+    for cell in cells(path, "code"):
+        lines = cell.source.splitlines()
+        assert len(lines) <= 60 and max(map(len, lines)) <= 120, cell.source
+    assert path.stat().st_size < 100_000
+
+
+@each_lesson
+def test_pictures_have_alt_text(path):
+    """Does every picture say in words what it shows?"""
+    outputs = [o for cell in cells(path, "code") for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert outputs
+    assert all(len(o.metadata.get("image/png", {}).get("alt", "")) > 40 for o in outputs)
+    assert not re.search(r"!\[\]\(", text(path))
+
+
+@each_lesson
+def test_links_lead_somewhere(path):
+    """Does every relative link, and every file that a lesson names, exist?"""
+    targets = re.findall(r"\]\(([^)]+)\)", text(path))
+    assert targets
+    for target in targets:
+        assert target.startswith("https://") or (path.parent / target).is_file(), target
+    for name in re.findall(r"kernels_(?:ref|student)/[\w/]+\.py", text(path)):
+        assert (ROOT / name).is_file(), name
+
+
+@each_lesson
+def test_was_run_in_order(path):
+    """Was the notebook run from top to bottom, without an exception, and are its outputs committed?"""
+    code = cells(path, "code")
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert not [o for cell in code for o in cell.outputs if o.output_type == "error" or o.get("name") == "stderr"]
+
+
+@each_lesson
+def test_grades_its_exercise(path):
+    """Does the lesson grade a student's file, and show what is printed before it is solved?"""
+    graded = [cell for cell in cells(path, "code") if "grader.grade(" in cell.source]
+    assert len(graded) == 1
+    student = re.search(r'grader\.grade\("([^"]+)"', graded[0].source)[1]
+    assert (path.parent / student).is_file()
+    assert "not_attempted" in graded[0].outputs[0].text
+
+
+def test_folded_solution_of_lesson_1_is_the_reference():
+    """Is the kernel that lesson 1 shows at its end the one that kernels_ref grades with?"""
+    shown = re.search(r"```cpp\n(.*?)\n```", text(FILES[0]), re.DOTALL)[1]
+    reference = (ROOT / "kernels_ref" / "conv2d" / "solution.py").read_text()
+    section = re.search(r"// >>> exercise:[^\n]*\n(.*?)\n\s*// <<<", reference, re.DOTALL)[1]
+    assert shown == textwrap.dedent(section)
+
+
+def test_every_picture_is_used_and_described():
+    """Does each function of pictures.py return a PNG with alt text, and does a lesson show it?"""
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "lessons" / "pictures.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    names = re.findall(r"^def ([a-z]\w*)", (ROOT / "lessons" / "pictures.py").read_text(), re.MULTILINE)
+    source = "".join(cell.source for path in FILES for cell in cells(path, "code"))
+    for name in names:
+        picture = getattr(pictures, name)()
+        assert picture.data.startswith(b"\x89PNG") and len(picture.alt) > 40
+        assert f"from pictures import {name}" in source

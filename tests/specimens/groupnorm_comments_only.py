@@ -1,0 +1,3 @@
+# There is nothing in this file but comments.
+
+# TODO: write ModelNew
