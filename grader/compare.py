@@ -220,6 +220,7 @@ def _wrong(reason, got, expected, bad, allowed, pattern, what) -> Difference:
 def _told(what: str, d: Difference) -> Difference:
     """The difference with its sentence."""
     share = f"all {d.total:,} values" if d.wrong_count == d.total else f"{d.wrong_count:,} of {d.total:,} values"
+    share = "the only value" if d.total == 1 else share
     where = f" ({d.pattern})" if d.pattern and d.pattern != "everything" else ""
     place = f"at {d.index} " if d.index else ""
     message = f"{what}: {share}{where}; {place}expected {_number(d.expected)}, got {_number(d.got)}."

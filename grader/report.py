@@ -68,7 +68,7 @@ def _remark(stage: Stage) -> Text:
     text = Text(stage.reason.value.replace("_", " ") if stage.reason else "")
     if stage.cases:
         good = sum(case.status is Status.passed for case in stage.cases)
-        count = f"{good} of {len(stage.cases)} cases"
+        count = f"{good} of {len(stage.cases)} cases right"
         text.append(f" ({count})" if stage.reason else count)
     return text
 
@@ -83,13 +83,13 @@ def details(stage: Stage) -> RenderableType:
         lines.append(Text(f"and {left} more like it", "dim"))
     wrong = [case.name for case in stage.cases if case.status is Status.failed]
     if wrong and len(stage.cases) > 1:
-        lines.append(Text(f"wrong in: {', '.join(wrong)}", "dim"))
+        lines.append(Text(f"wrong in: {'; '.join(wrong)}", "dim"))
     return Padding(Group(Text(f"{stage.name.value}", "bold"), Padding(Group(*lines), (0, 0, 0, 2), expand=False)), (1, 0, 0, 2), expand=False)
 
 
 def _advice(stage: Stage) -> str:
     """What to do about it, where the reason's explanation says so and the sentence does not."""
-    said = stage.reason is None or stage.name in (StageName.contract, StageName.build)
+    said = stage.name is StageName.contract or stage.reason in (None, Reason.missing_cpp_sources)
     advice = "" if said else EXPLANATIONS[stage.reason].partition(": ")[2]
     return "" if advice.rstrip(".") in stage.message else advice[:1].upper() + advice[1:]
 
@@ -112,7 +112,7 @@ def _facts(one: Evidence) -> list[tuple[str, str]]:
         facts.append(("wrong", f"{one.wrong_count} of {one.total}"))
     if one.max_error:  # 0 where what is wrong has no size, as NaN
         facts.append(("largest error", number(one.max_error)))
-    facts += [("pattern", one.pattern), ("kernel", one.kernel)]
+    facts += [("pattern", one.pattern if one.pattern != "everything" else None), ("kernel", one.kernel)]
     facts += [("block", one.block and _triple(one.block)), ("thread", one.thread and _triple(one.thread))]
     if one.line:
         facts.append((f"line {one.line}", one.text or ""))

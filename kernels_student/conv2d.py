@@ -14,7 +14,7 @@ i. So the 32 threads of a warp read neighbouring pixels of x and write neighbour
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/conv2d/model.py computes, for any shape.
 
-  1. find this thread's n, oc, oy, ox; leave if it has none; sum the window; store (about 18 lines)
+  1. find this thread's n, oc, oy, ox; leave if it has none; sum the window; store (about 17 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv2d.py
 """
@@ -36,7 +36,7 @@ constexpr int THREADS = 256;  // a block
 // x (N, C, H, W), weight (OC, C, KH, KW), bias (OC) -> y (N, OC, OH, OW), `total` elements.
 __global__ void conv2d_kernel(const float* x, const float* weight, const float* bias, float* y, int64_t total,
                               int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
-    // YOUR CODE HERE: find this thread's n, oc, oy, ox; leave if it has none; sum the window; store (about 18 lines)
+    // YOUR CODE HERE: find this thread's n, oc, oy, ox; leave if it has none; sum the window; store (about 17 lines)
 }
 
 // The kernel reads bare memory: refuse a tensor that is not what it takes it for.

@@ -16,7 +16,7 @@ to the largest z so far and is rescaled when a larger one comes.
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/conv_groupnorm_logsumexp/model.py computes, for any shape.
 
-  1. walk over this pixel's channels: normalise, tanh, hardswish, add, and sum up exp (about 23 lines)
+  1. walk over this pixel's channels: normalise, tanh, hardswish, add, and sum up exp (about 21 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv_groupnorm_logsumexp.py
 """
@@ -109,7 +109,7 @@ __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd
 __global__ void norm_residual_logsumexp_kernel(const float* v, const float* mean, const float* rstd,
                                                const float* gn_weight, const float* gn_bias, float* y,
                                                int64_t total, int C, int channels_a_group, int64_t pixels) {
-    // YOUR CODE HERE: walk over this pixel's channels: normalise, tanh, hardswish, add, and sum up exp (about 23 lines)
+    // YOUR CODE HERE: walk over this pixel's channels: normalise, tanh, hardswish, add, and sum up exp (about 21 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.

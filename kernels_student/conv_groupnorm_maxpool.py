@@ -15,7 +15,7 @@ the largest value into the smallest, so that the maximum must come last.
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/conv_groupnorm_maxpool/model.py computes, for any shape.
 
-  1. find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 20 lines)
+  1. find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 19 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv_groupnorm_maxpool.py
 """
@@ -136,7 +136,7 @@ __global__ void norm_scale_maxpool_clamp_kernel(const float* v, const float* mea
                                                 const float* gn_weight, const float* gn_bias, const float* scale,
                                                 float* y, int64_t total, int C, int channels_a_group, int H, int W,
                                                 int pool, int PH, int PW, float clamp_min, float clamp_max) {
-    // YOUR CODE HERE: find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 20 lines)
+    // YOUR CODE HERE: find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 19 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.

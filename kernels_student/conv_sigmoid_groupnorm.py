@@ -15,7 +15,7 @@ so that three passes over y are saved; group_statistics_kernel, one block a grou
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/conv_sigmoid_groupnorm/model.py computes, for any shape.
 
-  1. the convolution of one element, then bias, scale and sigmoid before it is stored (about 19 lines)
+  1. the convolution of one element, then bias, scale and sigmoid before it is stored (about 18 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv_sigmoid_groupnorm.py
 """
@@ -45,7 +45,7 @@ constexpr int64_t MAX_GRID_Y = 65535;
 __global__ void conv_bias_scale_sigmoid_kernel(const float* x, const float* conv_weight, const float* conv_bias,
                                                const float* bias, const float* scale, float* y, int64_t total,
                                                int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
-    // YOUR CODE HERE: the convolution of one element, then bias, scale and sigmoid before it is stored (about 19 lines)
+    // YOUR CODE HERE: the convolution of one element, then bias, scale and sigmoid before it is stored (about 18 lines)
 }
 
 // Sum of every thread's v, returned to every thread of the block. All of them must call it.

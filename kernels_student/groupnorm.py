@@ -16,8 +16,8 @@ a second pass over the group: E[x^2] - E[x]^2 would need only one, but is a smal
 Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/groupnorm/model.py computes, for any shape.
 
-  1. pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 19 lines)
-  2. find the channel and the group of this plane; normalise every pixel of this thread (about 11 lines)
+  1. pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 16 lines)
+  2. find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/groupnorm.py
 """
@@ -59,7 +59,7 @@ __device__ float block_sum(float v) {
 // A group's channels are neighbours, so that its elements lie in one piece.
 __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd, int64_t elements, float eps) {
     x += blockIdx.x * elements;
-    // YOUR CODE HERE: pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 19 lines)
+    // YOUR CODE HERE: pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 16 lines)
 }
 
 // y = (x - mean) * rstd * weight + bias, for x (N, C, pixels). blockIdx.x is the plane n * C + c; the threads of
@@ -67,7 +67,7 @@ __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd
 __global__ void normalise_kernel(const float* x, const float* mean, const float* rstd,
                                  const float* weight, const float* bias, float* y,
                                  int C, int channels_a_group, int64_t pixels) {
-    // YOUR CODE HERE: find the channel and the group of this plane; normalise every pixel of this thread (about 11 lines)
+    // YOUR CODE HERE: find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.

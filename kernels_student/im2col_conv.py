@@ -13,8 +13,8 @@ memory. The columns are KH * KW times as large as x, so they are made for a few 
 Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/im2col_conv/model.py computes, for any shape.
 
-  1. find this thread's pixel (oy, ox), row (c, ky, kx) and image n; copy one value (about 12 lines)
-  2. walk along K tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 15 lines)
+  1. find this thread's pixel (oy, ox), row (c, ky, kx) and image n; copy one value (about 9 lines)
+  2. walk along K tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/im2col_conv.py
 """
@@ -40,7 +40,7 @@ constexpr int64_t MAX_GRID_Y = 65535;
 // x (images, C, H, W) -> columns (images, K, OH * OW) with K = C * KH * KW; `total` elements.
 __global__ void im2col_kernel(const float* x, float* columns, int64_t total,
                               int C, int H, int W, int KH, int KW, int OH, int OW) {
-    // YOUR CODE HERE: find this thread's pixel (oy, ox), row (c, ky, kx) and image n; copy one value (about 12 lines)
+    // YOUR CODE HERE: find this thread's pixel (oy, ox), row (c, ky, kx) and image n; copy one value (about 9 lines)
 }
 
 // y[n] = weight (OC, K) times columns[n] (K, pixels) + bias, with n = blockIdx.y.
@@ -58,7 +58,7 @@ __global__ void matmul_kernel(const float* weight, const float* columns, const f
     columns += (int64_t)blockIdx.y * K * pixels;
     y += (int64_t)blockIdx.y * OC * pixels;
 
-    // YOUR CODE HERE: walk along K tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 15 lines)
+    // YOUR CODE HERE: walk along K tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.

@@ -14,7 +14,7 @@ Kernel: logsumexp_kernel. A channel's pixels are neighbours, so that at every st
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/logsumexp/model.py computes, for any shape.
 
-  1. find this thread's n and pixel; pass 1, the maximum; pass 2, the sum; store (about 13 lines)
+  1. find this thread's n and pixel; pass 1, the maximum; pass 2, the sum; store (about 10 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/logsumexp.py
 """
@@ -34,7 +34,7 @@ constexpr int THREADS = 256;  // a block
 
 // x (N, C, pixels) -> y (N, pixels), `total` elements.
 __global__ void logsumexp_kernel(const float* x, float* y, int64_t total, int64_t C, int64_t pixels) {
-    // YOUR CODE HERE: find this thread's n and pixel; pass 1, the maximum; pass 2, the sum; store (about 13 lines)
+    // YOUR CODE HERE: find this thread's n and pixel; pass 1, the maximum; pass 2, the sum; store (about 10 lines)
 }
 
 torch::Tensor logsumexp_forward(torch::Tensor x) {

@@ -116,7 +116,13 @@ def test_specimen_says_what_is_wrong(name):
     assert re.fullmatch(r'""".{20,}\."""|# .{20,}\.', first)
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+def marked(name: str):
+    """A specimen as a parameter; one that the grader does not see yet is expected to fail."""
+    gap = EXPECTED[name].get("gap")
+    return pytest.param(name, marks=pytest.mark.xfail(reason=gap, strict=True) if gap else ())
+
+
+@pytest.mark.parametrize("name", [marked(name) for name in sorted(EXPECTED)])
 def test_specimen(name, monkeypatch):
     """Does the verdict name the mistake, at the student's line, in time, with nothing left running?"""
     expected = EXPECTED[name]

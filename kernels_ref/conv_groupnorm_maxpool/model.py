@@ -120,4 +120,14 @@ CASES = [
         "inputs": "large",
         "reduction": 832,
     },
+    # variances of the size of eps: an eps too many shows
+    {
+        "name": "small values",
+        "set": {
+            "batch_size": 2, "in_channels": 2, "out_channels": 6, "height": 17, "width": 19, "num_groups": 6,
+            "maxpool_kernel_size": 2, "clamp_min": -2.0, "clamp_max": 2.0,
+        },
+        "inputs": "tiny",
+        "reduction": 255,
+    },
 ]
