@@ -4,6 +4,7 @@ from .cache import cache_dir
 from .devices import DEVICES, Device
 from .errors import (
     BuildError,
+    CacheError,
     CompileError,
     Diagnostic,
     KernelError,
@@ -16,7 +17,7 @@ from .errors import (
 from .extension import GLOBAL_MARK, SHARED_MARK, disable, enable, load_inline, run, warm_up
 
 __all__ = [
-    "DEVICES", "BuildError", "CompileError", "Device", "Diagnostic", "GLOBAL_MARK", "KernelError", "LinkError",
+    "DEVICES", "BuildError", "CacheError", "CompileError", "Device", "Diagnostic", "GLOBAL_MARK", "KernelError", "LinkError",
     "MissingSources", "NoCompiler", "SHARED_MARK", "UndeclaredFunction", "Unsupported", "cache_dir", "disable",
     "enable", "load_inline", "run", "warm_up",
 ]

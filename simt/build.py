@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -67,18 +69,29 @@ class Built:
 
 @lru_cache(maxsize=1)
 def compiler() -> tuple[str, str]:
-    """The C++ compiler and its version line. Raises NoCompiler."""
-    wanted = os.environ.get("CXX")
-    for name in [wanted] if wanted else ["g++", "c++"]:
+    """The C++ compiler, which is $CXX or g++, and its version line. Raises NoCompiler."""
+    named = os.environ.get("CXX", "")
+    words = [w for w in shlex.split(named) if Path(w).name not in ("ccache", "sccache", "distcc")]
+    mend = "install GCC 11 or later, on Debian and Ubuntu with `sudo apt install g++`"
+    if words:
+        mend = f"CXX is `{named}`: unset it, or set it to g++ 11 or later"
+    for name in words[:1] or ["g++", "c++"]:
         path = shutil.which(name)
-        if not path:
+        version = _output(path, "--version").split("\n")[0] if path else ""
+        major = _output(path, "-dumpversion").split(".")[0] if version else ""
+        if not version or "clang" in version:
             continue
-        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-        if version.returncode == 0 and "clang" not in version.stdout.split("\n")[0]:
-            return path, version.stdout.split("\n")[0]
-    raise NoCompiler(
-        f"No C++ compiler was found ({wanted or 'g++'}): install GCC 11 or later, on Debian and Ubuntu with `sudo apt install g++`."
-    )
+        if major.isdigit() and int(major) < 11:
+            raise NoCompiler(f"The C++ compiler is too old ({version}): {mend}.")
+        return path, version
+    raise NoCompiler(f"No C++ compiler was found: {mend}.")
+
+
+def _output(*command: str) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _includes(shim: bool = False, python: bool = False) -> list[str]:
@@ -113,12 +126,15 @@ def base() -> Path:
 
 def warm() -> bool:
     """Whether base() has nothing to do."""
-    return (cache.cache_dir() / "base" / _base_key()).is_dir()
+    return cache.has("base", _base_key())
 
 
 def full_header() -> Path:
     """The folder with the precompiled header that has every operator, built where there is none (about 25 s)."""
-    return cache.entry("full", _base_key(), lambda folder: _precompile(folder, "prelude_full"))[0]
+    place, made = cache.entry("full", _base_key(), lambda folder: _precompile(folder, "prelude_full"))
+    if made:
+        cache.trim("full", 3)
+    return place
 
 
 def _make_base(folder: Path) -> None:
@@ -131,10 +147,9 @@ def _make_base(folder: Path) -> None:
         for job in jobs:
             job.result()
     # Linked last: the binder needs the runtime.
-    libraries = [f"-L{_TORCH / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10", f"-Wl,-rpath,{_TORCH / 'lib'}"]
+    libraries = [f"-L{_TORCH / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]
     _run_or_fail(
-        [compiler()[0], "-shared", str(folder / "bind.o"), "-o", str(folder / "_simt_bind.so"), f"-L{folder}", "-lsimt_runtime",
-         "-Wl,-rpath,$ORIGIN", *libraries]
+        [compiler()[0], "-shared", str(folder / "bind.o"), "-o", str(folder / "_simt_bind.so"), f"-L{folder}", "-lsimt_runtime", *libraries]
     )
     (folder / "bind.o").unlink()
 
@@ -157,10 +172,21 @@ def _make_binder(folder: Path) -> None:
     _run_or_fail([compiler()[0], *flags, *_includes(python=True), "-c", str(_HERE / "src/bind.cpp"), "-o", str(folder / "bind.o")])
 
 
-def _run_or_fail(command: list[str]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: list[str]) -> subprocess.CompletedProcess:
+    """Runs the compiler. Raises CacheError or NoCompiler where it failed for a reason that lies in the machine."""
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode != 0:
-        lines = [l for l in result.stderr.splitlines() if "error" in l or "No space" in l or "Killed" in l][:3]
+        if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
+            raise cache.unusable(f"{full[0]}, there or in {tempfile.gettempdir()}")
+        if re.search(r"Killed signal terminated program|virtual memory exhausted|out of memory allocating", result.stderr):
+            raise NoCompiler("The compiler ran out of memory: free some, it needs about 1 GB.")
+    return result
+
+
+def _run_or_fail(command: list[str]) -> None:
+    result = _run(command)
+    if result.returncode != 0:
+        lines = [l for l in result.stderr.splitlines() if "error" in l][:3]
         raise NoCompiler(
             f"simt's own runtime did not build with {compiler()[1]} (exit status {result.returncode}): {' / '.join(lines) or 'no message'}"
         )
@@ -325,7 +351,7 @@ def _compile(unit: Unit, header: Path, folder: Path) -> None:
     source.write_text(unit.text)
     command = [compiler()[0], *_FLAGS, *unit.flags, *_includes(shim=True), "-include", str(header), "-fdiagnostics-color=never",
                "-fmax-errors=20", "-c", str(source), "-o", str(folder / "unit.o")]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    result = _run(command)
     if result.returncode != 0:
         raise CompileError(_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", _last_words(result))])
 
@@ -420,18 +446,22 @@ def _compiled_lines(unit: Unit) -> dict[tuple[str, int], str]:
 
 
 def _link(folder: Path, objects: list[Path], base_folder: Path, links: list[str]) -> None:
+    # No paths to the libraries are kept: Python has loaded them already, whatever their folders are called.
     command = [compiler()[0], "-shared", *map(str, objects), "-o", str(folder / "extension.so"), f"-L{base_folder}", "-lsimt_runtime",
-               f"-Wl,-rpath,{base_folder}", f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{_TORCH / 'lib'}", "-Wl,-z,defs", *links]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+               f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10", "-Wl,-z,defs", *links]
+    result = _run(command)
     if result.returncode == 0:
         return
     found = []
     for text in result.stderr.splitlines():
         undefined = re.search(r"undefined reference to [`'](.+)'", text)
         twice = re.search(r"multiple definition of [`'](.+?)'", text)
+        library = re.search(r"cannot find (-l\S+|[^:\s]+)", text)
         if undefined and undefined[1] != "simt_functions":
             found.append(f"`{undefined[1]}` is declared and called, but no source defines it with just these parameter types.")
         elif twice:
             found.append(f"`{twice[1]}` is defined in more than one source.")
+        elif library:
+            found.append(f"extra_ldflags= names {library[1]}, which is not found.")
     unique = list(dict.fromkeys(found)) or [_last_words(result)]
     raise LinkError([Diagnostic("", 0, 0, "error", message) for message in unique])

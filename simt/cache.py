@@ -12,13 +12,23 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from .errors import CacheError
+
 
 def cache_dir() -> Path:
     """The cache's folder: $SIMT_CACHE, or simt in the user's cache folder."""
     named = os.environ.get("SIMT_CACHE")
     if named:
-        return Path(named)
+        return Path(named).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simt"
+
+
+def unusable(why: str) -> CacheError:
+    """What to raise where the cache can't be used; why: a few words."""
+    return CacheError(
+        f"The folder for built extensions, {cache_dir()}, can't be used ({why}): set SIMT_CACHE to a folder that can be "
+        "written, on a disk with 1 GB free."
+    )
 
 
 def key_of(*parts: str) -> str:
@@ -33,44 +43,70 @@ def key_of(*parts: str) -> str:
 def entry(kind: str, key: str, make) -> tuple[Path, bool]:
     """The folder of `kind` and `key`, and whether it was made now; make(folder) fills it where there is none.
 
-    A folder appears by a rename, so it is whole whenever it is there. The lock is the operating system's: it falls
-    with the process that holds it, so a killed build blocks nobody.
+    A folder appears by a rename, with a list of its files and their sizes, so it is whole or it is made again. The
+    lock is the operating system's: it falls with the process that holds it, so a killed build blocks nobody.
+    Raises CacheError where the folder can't be used.
     """
-    place = cache_dir() / kind / key
-    if place.is_dir():
+    try:
+        return _entry(cache_dir() / kind / key, make)
+    except OSError as error:
+        raise unusable(error.strerror or str(error)) from None
+
+
+def _entry(place: Path, make) -> tuple[Path, bool]:
+    if _whole(place):
+        with contextlib.suppress(OSError):  # the cache may be somebody else's, to be read only
+            os.utime(place)
         return place, False
     place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(str(place) + ".lock"):
-        if place.is_dir():
+    # Locks are never removed, which would let two processes hold "the" lock: few of them serve all keys.
+    with FileLock(place.parent / f".lock-{place.name[:2]}"):
+        if _whole(place):
             return place, False
-        _sweep(place.parent)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=place.parent))
+        shutil.rmtree(place, ignore_errors=True)
+        _sweep(place)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             make(unfinished)
+            (unfinished / _LIST).write_text("".join(f"{p.stat().st_size} {p.name}\n" for p in sorted(unfinished.iterdir())))
             unfinished.rename(place)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     return place, True
 
 
-def _sweep(folder: Path) -> None:
-    """Removes what killed builds left: unfinished folders older than an hour."""
-    for left in folder.glob(".*-*"):
+_LIST = ".files"
+
+
+def has(kind: str, key: str) -> bool:
+    """Whether an entry is there."""
+    return _whole(cache_dir() / kind / key)
+
+
+def _whole(place: Path) -> bool:
+    try:
+        files = [line.split(" ", 1) for line in (place / _LIST).read_text().splitlines()]
+        return all((place / name).stat().st_size == int(size) for size, name in files)
+    except (OSError, ValueError):
+        return False
+
+
+def _sweep(place: Path) -> None:
+    """Removes what killed builds left: unfinished folders of this key, whose lock we hold, and those older than an hour."""
+    for left in place.parent.glob(".*-*"):
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > 3600:
+            if left.is_dir() and (left.name.startswith(f".{place.name}-") or time.time() - left.stat().st_mtime > 3600):
                 shutil.rmtree(left, ignore_errors=True)
 
 
 def trim(kind: str, keep: int) -> None:
-    """Keeps the `keep` newest entries of a kind."""
+    """Keeps the `keep` entries of a kind that were used last."""
     folder = cache_dir() / kind
     if not folder.is_dir():
         return
     entries = sorted((p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")), key=_age)
     for old in entries[keep:]:
         shutil.rmtree(old, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            Path(str(old) + ".lock").unlink()
 
 
 def _age(path: Path) -> float:

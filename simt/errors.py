@@ -34,6 +34,10 @@ class NoCompiler(BuildError):
     """No usable C++ compiler is installed."""
 
 
+class CacheError(BuildError):
+    """The folder that keeps built extensions cannot be written or read."""
+
+
 class CompileError(BuildError):
     """A source does not compile; `diagnostics` holds what and where, the first error first."""
 

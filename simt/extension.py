@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.machinery
 import importlib.util
 import os
@@ -17,7 +18,7 @@ from functools import lru_cache
 import torch
 import torch.utils.cpp_extension
 
-from . import build
+from . import build, cache
 from .devices import DEFAULT, DEVICES
 from .errors import KernelError
 
@@ -45,6 +46,7 @@ def _binder():
     """The compiled module that loads extensions, built on first use."""
     folder = build.base()
     path = str(folder / "_simt_bind.so")
+    ctypes.CDLL(str(folder / "libsimt_runtime.so"))  # the binder and every extension find it by its name
     loader = importlib.machinery.ExtensionFileLoader("_simt_bind", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("_simt_bind", loader, origin=path))
     loader.exec_module(module)
@@ -140,7 +142,10 @@ def load_inline(
         print(f"simt: {name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
     module = types.ModuleType(name)
     module.__file__ = str(made.path)
-    module.__dict__.update(_binder().load(str(made.path)))
+    try:
+        module.__dict__.update(_binder().load(str(made.path)))
+    except ImportError as error:
+        raise cache.unusable(str(error)) from None
     return module
 
 

@@ -17,7 +17,7 @@ unsigned gone_lanes(const Block& block, unsigned warp) {
   unsigned gone = 0;
   for (unsigned lane = 0; lane < 32; ++lane) {
     const unsigned thread = warp * 32 + lane;
-    if (thread >= block.count || block.exited[thread]) gone |= 1u << lane;
+    if (thread >= block.count || block.gone(thread)) gone |= 1u << lane;
   }
   return gone;
 }
@@ -68,7 +68,10 @@ void finish(Block& block, Meeting* meeting, unsigned warp, unsigned except) {
   }
 }
 
-void arrive_at_barrier(int line) {
+}  // namespace
+
+// simt_barrier (fiber.cpp) calls this.
+extern "C" void simt_arrive(int line) {
   Worker& worker = *this_worker;
   Block& block = *worker.block;
   if (block.barrier_arrived == 0) {
@@ -86,12 +89,14 @@ void arrive_at_barrier(int line) {
   block.votes = 0;
   // All go on in the starting order, the calling thread at its own place in it.
   block.fiber[cursor.current] = worker.fiber;
-  std::memset(block.wait, 0, block.count * sizeof(block.wait[0]));
+  std::memset(block.wait, static_cast<int>(Wait::ready), block.count * sizeof(block.wait[0]));
   std::memcpy(block.ready, worker.turns.data(), block.count * sizeof(block.ready[0]));
   block.ready_from = 0;
   block.ready_count = block.count;
   yield_ready(worker);
 }
+
+namespace {
 
 std::vector<unsigned> threads_where(const Block& block, auto predicate) {
   std::vector<unsigned> threads;
@@ -106,7 +111,7 @@ std::string others(std::size_t n) {
 
 void report_barrier(Block& block) {
   const auto at_barrier = threads_where(block, [&](unsigned t) { return block.wait[t] == Wait::barrier; });
-  const auto returned = threads_where(block, [&](unsigned t) { return block.exited[t] != 0; });
+  const auto returned = threads_where(block, [&](unsigned t) { return block.gone(t); });
   const unsigned first = at_barrier.front();
   const int line = block.line[first];
   if (!returned.empty()) {
@@ -156,12 +161,10 @@ void report_meeting(Block& block, const Meeting& meeting, unsigned warp) {
 
 }  // namespace
 
-void barrier(int line) { arrive_at_barrier(line); }
-
 int barrier_vote(Vote vote, bool predicate, int line) {
   Block& block = *this_worker->block;
   block.votes += predicate;
-  arrive_at_barrier(line);
+  simt_arrive(line);
   const int yes = block.vote_result;
   if (vote == Vote::count) return yes;
   return vote == Vote::any ? yes > 0 : yes == static_cast<int>(block.count);
@@ -200,7 +203,9 @@ Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line
   return {result->value, result->arrived};
 }
 
-void exited_while_waiting(unsigned linear) {
+void thread_ended(unsigned linear) {
+  if (cursor.waiting == 0) return;
+  cursor.current = nobody;
   Block& block = *this_worker->block;
   const unsigned warp = linear / 32;
   auto& open = block.meetings[warp];
@@ -244,7 +249,7 @@ void report_deadlock(Block& block) {
   unsigned waiting = 0, returned = 0;
   for (unsigned t = 0; t < block.count; ++t) {
     if (block.wait[t] == Wait::grid) waiting = t;
-    if (block.exited[t]) returned = t;
+    if (block.gone(t)) returned = t;
   }
   note_failure("barrier_divergence",
                name_of(waiting, "Thread ") + " waits at the grid-wide sync() in " + lines(block.line[waiting]) + ", but " + name_of(returned) +

@@ -4,6 +4,9 @@
 #include <cstring>
 
 #if defined(__x86_64__)
+//
+// simt_barrier returns by a jump: after the switch inside, the processor's return predictor expects the place that the
+// previous thread came from, and is wrong each time; an indirect jump is predicted by what went before.
 asm(R"(
 .text
 .globl simt_switch
@@ -28,6 +31,15 @@ simt_resume:
   popq %rbp
   ret
 .size simt_switch, .-simt_switch
+.globl simt_barrier
+.type simt_barrier,@function
+simt_barrier:
+  subq $8, %rsp
+  call simt_arrive
+  addq $8, %rsp
+  popq %rcx
+  jmp *%rcx
+.size simt_barrier, .-simt_barrier
 .section .note.GNU-stack,"",@progbits
 .text
 )");
@@ -66,6 +78,10 @@ simt_resume:
   ldp d14, d15, [sp, #144]
   add sp, sp, #160
   ret
+.globl simt_barrier
+.type simt_barrier,%function
+simt_barrier:
+  b simt_arrive
 .section .note.GNU-stack,"",%progbits
 .text
 )");

@@ -22,6 +22,7 @@ inline __attribute__((always_inline)) void go_on(Worker& worker, void** self) {
     --cursor.waiting;
     cursor.current = thread;
     threadIdx = cursor.places[thread];
+    block.wait[thread] = Wait::nothing;
     if (&block.stack[thread] == self) return;
     worker.fiber = block.fiber[thread];
     simt_switch(self, block.stack[thread]);
@@ -43,12 +44,14 @@ inline __attribute__((always_inline)) void wait_for(Wait what, int line) {
   block.line[thread] = line;
   block.fiber[thread] = worker.fiber;
   ++cursor.waiting;
+  cursor.waited = 1;
   go_on(worker, &block.stack[thread]);
 }
 
 // The running thread stands in the ready ring: it takes its turn.
 inline __attribute__((always_inline)) void yield_ready(Worker& worker) {
   ++cursor.waiting;
+  cursor.waited = 1;
   go_on(worker, &worker.block->stack[cursor.current]);
 }
 

@@ -50,6 +50,8 @@ void fiber_main() {
     worker.job->launch->threads(worker.job->launch->body);
   } catch (const std::exception& error) {
     fail("device_assert", std::string("The kernel threw a C++ exception, which no kernel can do: ") + error.what(), 0, cursor.current);
+  } catch (...) {
+    fail("device_assert", "The kernel threw a C++ exception, which no kernel can do.", 0, cursor.current);
   }
   // No thread is left to start; this stack is free as soon as we have left it.
   Fiber* self = worker.fiber;
@@ -82,7 +84,6 @@ void start_block(Worker& worker, Block& block, const Job& job, dim3 index) {
   cursor = {};
   cursor.count = count;
   cursor.order = worker.order.empty() ? nullptr : worker.order.data();
-  cursor.exited = block.exited;
   cursor.places = worker.places.data();
   mark_shared(worker, job);
   enter(worker, block);
@@ -97,6 +98,7 @@ bool drive(Worker& worker, Block& block) {
     if (worker.abort_pending || worker.job->cancelled.load(std::memory_order_relaxed)) return true;
     if (block.ready_count > 0 || cursor.next < cursor.count) continue;
     if (cursor.waiting == 0) return true;
+    cursor.current = nobody;
     if (resolve_active_masks(block)) continue;
     if (block.grid_arrived == cursor.waiting && block.grid_arrived == block.count) return false;
     report_deadlock(block);
@@ -151,6 +153,8 @@ void prepare(Worker& worker, Job& job) {
       }
     }
     std::copy(worker.order.begin(), worker.order.end(), worker.turns.begin());
+    worker.ranks.resize(count);
+    for (unsigned i = 0; i < count; ++i) worker.ranks[worker.order[i]] = i;
   }
 }
 
@@ -192,7 +196,6 @@ void restore(Worker& worker, Block& block, const Job& job) {
 void Block::reset(dim3 where, unsigned threads) {
   index = where;
   count = threads;
-  std::memset(exited, 0, threads);
   ready_from = ready_count = 0;
   barrier_arrived = grid_arrived = 0;
   barrier_mixed = false;
@@ -300,6 +303,12 @@ void run_cooperative(Worker& worker, Job& job) {
 std::string coordinates(unsigned linear, const dim3& block) {
   return "(" + std::to_string(linear % block.x) + ", " + std::to_string(linear / block.x % block.y) + ", " +
          std::to_string(linear / (block.x * block.y)) + ")";
+}
+
+bool Block::gone(unsigned thread) const {
+  const Worker& worker = *this_worker;
+  const unsigned rank = worker.order.empty() ? thread : worker.ranks[thread];
+  return rank < simt::cursor.next && wait[thread] == Wait::nothing && thread != simt::cursor.current;
 }
 
 void note_failure(const char* reason, std::string message, int line, unsigned thread) {

@@ -16,6 +16,7 @@ namespace simt {
 
 inline constexpr unsigned max_threads = 1024;
 inline constexpr unsigned max_warps = max_threads / 32;
+inline constexpr unsigned nobody = ~0u;   // cursor.current while no thread runs
 
 struct Fiber {
   void* start = nullptr;    // a saved stack pointer at which threads begin
@@ -23,7 +24,7 @@ struct Fiber {
   char* low = nullptr;      // lowest usable address
 };
 
-enum class Wait : std::uint8_t { nothing, barrier, exchange, active_mask, grid };
+enum class Wait : std::uint8_t { nothing, ready, barrier, exchange, active_mask, grid };
 
 // Lanes of one warp that meet in one exchange.
 struct Meeting {
@@ -38,7 +39,6 @@ struct Meeting {
 struct Block {
   dim3 index;
   unsigned count;                         // threads
-  unsigned char exited[max_threads];
   Wait wait[max_threads];
   int line[max_threads];                  // of what the thread waits at
   Fiber* fiber[max_threads];              // of a waiting or ready thread
@@ -63,8 +63,9 @@ struct Block {
   std::vector<char> shared;               // likewise (cooperative launches only)
 
   void reset(dim3 where, unsigned threads);
+  bool gone(unsigned thread) const;       // has returned
   void make_ready(unsigned thread) {
-    wait[thread] = Wait::nothing;
+    wait[thread] = Wait::ready;
     ready[(ready_from + ready_count++) % max_threads] = static_cast<std::uint16_t>(thread);
   }
 };
@@ -83,6 +84,7 @@ struct Worker {
   char* dynamic_base = nullptr;           // what this launch's kernels see
   std::vector<uint3> places;              // threadIdx of each thread of the block
   std::vector<unsigned> order;            // starting order of threads, empty for the natural one
+  std::vector<unsigned> ranks;            // its inverse, likewise
   std::vector<std::uint16_t> turns;       // the same for every order, as the ready ring holds it
   volatile bool in_kernel = false;        // a fault now is the kernel's
   volatile bool critical = false;         // an abort must wait until the lock is free

@@ -46,12 +46,12 @@ struct Cursor {
   unsigned current;              // linear index of the running thread
   const unsigned* order;         // starting order, or null for 0, 1, 2, …
   const uint3* places;           // threadIdx of each thread
-  unsigned char* exited;         // one flag a thread
   unsigned waiting;              // how many threads of the block wait at something
+  unsigned waited;               // not 0 once any thread of the block has waited
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor cursor;
 
-SIMT_API void exited_while_waiting(unsigned linear);         // a thread ended while others wait
+SIMT_API void thread_ended(unsigned linear);                 // in a block where some have waited
 
 // One pointer argument of a launch, kept to name tensors in a fault.
 struct Argument {
@@ -87,14 +87,20 @@ struct Body {
   static void threads(void* self) {
     Body& body = *static_cast<Body*>(self);
     Cursor& at = cursor;
-    while (at.next < at.count) {
-      const unsigned linear = at.order ? at.order[at.next] : at.next;
-      ++at.next;
+    const uint3* const places = at.places;
+    const unsigned* const order = at.order;
+    const unsigned count = at.count;
+    // `next` stays in a register while nobody waits: only a thread that waits lets others start.
+    for (unsigned next = at.next; next < count;) {
+      const unsigned linear = order ? order[next] : next;
+      at.next = ++next;
       at.current = linear;
-      threadIdx = at.places[linear];
+      threadIdx = places[linear];
       std::apply(body.call, body.values);
-      at.exited[linear] = 1;
-      if (__builtin_expect(at.waiting, 0)) exited_while_waiting(linear);
+      if (__builtin_expect(at.waited, 0)) {
+        thread_ended(linear);
+        next = at.next;
+      }
     }
   }
 };
@@ -142,7 +148,8 @@ DeducedLaunch<F> launch(Site site, F call, Config config) { return {site, call, 
 
 // ---- inside a kernel; `line` is the line of the call in the student's source ----
 
-SIMT_API void barrier(int line);                               // __syncthreads
+extern "C" SIMT_API void simt_barrier(int line);
+SIMT_INLINE void barrier(int line) { simt_barrier(line); }     // __syncthreads
 enum class Vote { count, all, any };
 SIMT_API int barrier_vote(Vote vote, bool predicate, int line);
 SIMT_API void grid_barrier(int line);                          // cooperative launches only
