@@ -148,6 +148,7 @@ def _compile_reason(error: simt.BuildError) -> str:
         (simt.Unsupported, "unsupported_cuda"),
         (simt.LinkError, "link_error"),
         (simt.NoCompiler, "no_compiler"),
+        (simt.CacheError, "grader_error"),
     ):
         if isinstance(error, kind):
             return reason

@@ -206,7 +206,8 @@ def build(name: str, cpp: list[str], cuda: list[str], functions: dict[str, str] 
     folder = base()
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(lambda unit: _object(unit, folder), units))
-    key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *links, ",".join(kernels), ",".join(shared))
+    headers = [(path / "headers").read_text() for path, _ in objects]
+    key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, ",".join(kernels), ",".join(shared))
     place, _ = cache.entry("extension", key, lambda made: _link(made, [p / "unit.o" for p, _ in objects], folder, links))
     compiled = sum(made for _, made in objects)
     if compiled:
@@ -235,10 +236,22 @@ def _units(cpp, cuda, functions, flags) -> tuple[list[Unit], list[str], list[str
         text = _marked(rewritten_cpp, "cpp_sources") + _binding(functions)
         units.append(Unit("cpp_sources", text, _needs_all(rewritten_cpp), tuple(flags), _student_lines(cpp, "cpp_sources")))
     if cuda:
-        head = "#define __CUDACC__ 1\n#define __CUDA_ARCH__ 750\n#define __NVCC__ 1\n"
-        text = head + _names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
+        text = _CUDA_MACROS + _names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
         units.append(Unit("cuda_sources", text, _needs_all(rewritten_cuda), tuple(flags), _student_lines(cuda, "cuda_sources")))
     return units, kernels, shared
+
+
+# The qualifiers are gone from the student's sources; headers of the student's own may have them.
+_CUDA_MACROS = """#define __CUDACC__ 1
+#define __CUDA_ARCH__ 750
+#define __NVCC__ 1
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __shared__ static __thread
+#define __forceinline__ __inline__ __attribute__((always_inline))
+"""
 
 
 def _student_lines(sources: list[str], kind: str) -> dict[tuple[str, int], str]:
@@ -343,17 +356,32 @@ def _object(unit: Unit, folder: Path) -> tuple[Path, bool]:
 def _object_with(unit: Unit, folder: Path) -> tuple[Path, bool]:
     header = full_header() / "prelude_full.h" if unit.full else folder / "prelude.h"
     key = cache.key_of(_base_key(), unit.label, unit.text, *unit.flags, str(unit.full))
-    return cache.entry("object", key, lambda made: _compile(unit, header, made))
+    return cache.entry("object", key, lambda made: _compile(unit, header, made), _headers_unchanged)
 
 
 def _compile(unit: Unit, header: Path, folder: Path) -> None:
     source = folder / "unit.cpp"
     source.write_text(unit.text)
     command = [compiler()[0], *_FLAGS, *unit.flags, *_includes(shim=True), "-include", str(header), "-fdiagnostics-color=never",
-               "-fmax-errors=20", "-c", str(source), "-o", str(folder / "unit.o")]
+               "-fmax-errors=20", "-MMD", "-MF", str(folder / "unit.d"), "-c", str(source), "-o", str(folder / "unit.o")]
     result = _run(command)
     if result.returncode != 0:
         raise CompileError(_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", _last_words(result))])
+
+
+    listed = (folder / "unit.d").read_text().replace("\\\n", " ")
+    paths = [Path(p.replace("\\ ", " ")) for p in re.split(r"(?<!\\)\s+", listed)[1:] if p]
+    own = [p for p in paths if p not in (source, header) and not p.is_relative_to(_HERE)]
+    (folder / "headers").write_text("".join(f"{cache.key_of(p.read_text(errors='replace'))} {p}\n" for p in own))
+
+
+def _headers_unchanged(folder: Path) -> bool:
+    """Whether the headers of the student that went into an object still read the same."""
+    try:
+        lines = [line.split(" ", 1) for line in (folder / "headers").read_text().splitlines()]
+        return all(cache.key_of(Path(p).read_text(errors="replace")) == key for key, p in lines)
+    except OSError:
+        return False
 
 
 def _last_words(result: subprocess.CompletedProcess) -> str:
@@ -387,9 +415,11 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
             found.append(Diagnostic(*place, int(match["column"] or 0) if kept else 0, severity, message, unit.lines[place]))
         elif severity == "error":
             place = via or place
-            if place[0] == "functions":  # a line of the binding: the second is the first function's
-                found.append(Diagnostic("functions", 0, 0, severity, f"`{_bound_name(compiled[place])}` can't be bound: {message}"))
+            if place[0] == "functions":
+                found += _in_binding(message, compiled[place], unit, found)
             else:
+                if not Path(match["file"]).is_relative_to(_HERE) and Path(match["file"]).is_file():
+                    message = f"{Path(match['file']).name}, line {match['line']}: {message}"
                 found.append(Diagnostic(*(place if place in unit.lines else (unit.label, 0)), 0, severity, message, unit.lines.get(place, "")))
         via = via if severity == "note" else None
     return _in_order(found)
@@ -427,9 +457,20 @@ def _plain_types(types: str) -> str:
     return re.sub(r"const (\w[\w: ]*)&", r"\1", types.replace(" const&", "")).replace("&", "")
 
 
-def _bound_name(line: str) -> str:
-    match = re.search(r'make_function\("([^"]*)"', line)
-    return match[1] if match else "functions="
+def _in_binding(message: str, line: str, unit: Unit, found: list[Diagnostic]) -> list[Diagnostic]:
+    """What a message about the binding, which follows cpp_sources, says to the student; the first one says it all."""
+    if found:
+        return []
+    if message.startswith("expected"):
+        place, text = max((p, t) for p, t in unit.lines.items() if t.strip())
+        return [Diagnostic(*place, 0, "error", "After this line something is missing: a ‘;’ or a ‘}’.", text)]
+    name = re.search(r'make_function\("([^"]*)"', line)
+    if "unresolved overloaded" in message:
+        message = "several functions have this name, rename one of them"
+    elif match := re.match(r"no matching function for call to ‘to_value\((.*)\)’$", message):
+        message = f"its result, {match[1]}, has no counterpart in Python"
+    message = message.removeprefix("static assertion failed: ")
+    return [Diagnostic("functions", 0, 0, "error", f"`{name[1] if name else 'functions='}` can't be bound: {message}.")]
 
 
 def _compiled_lines(unit: Unit) -> dict[tuple[str, int], str]:
@@ -456,7 +497,7 @@ def _link(folder: Path, objects: list[Path], base_folder: Path, links: list[str]
     for text in result.stderr.splitlines():
         undefined = re.search(r"undefined reference to [`'](.+)'", text)
         twice = re.search(r"multiple definition of [`'](.+?)'", text)
-        library = re.search(r"cannot find (-l\S+|[^:\s]+)", text)
+        library = re.search(r"cannot find ([^:\s]+)", text)
         if undefined and undefined[1] != "simt_functions":
             found.append(f"`{undefined[1]}` is declared and called, but no source defines it with just these parameter types.")
         elif twice:

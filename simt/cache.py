@@ -40,28 +40,29 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()[:32]
 
 
-def entry(kind: str, key: str, make) -> tuple[Path, bool]:
-    """The folder of `kind` and `key`, and whether it was made now; make(folder) fills it where there is none.
+def entry(kind: str, key: str, make, current=lambda place: True) -> tuple[Path, bool]:
+    """The folder of `kind` and `key`, and whether it was made now; make(folder) fills it where there is none, or where
+    current(folder) says that it is out of date.
 
     A folder appears by a rename, with a list of its files and their sizes, so it is whole or it is made again. The
     lock is the operating system's: it falls with the process that holds it, so a killed build blocks nobody.
     Raises CacheError where the folder can't be used.
     """
     try:
-        return _entry(cache_dir() / kind / key, make)
+        return _entry(cache_dir() / kind / key, make, current)
     except OSError as error:
         raise unusable(error.strerror or str(error)) from None
 
 
-def _entry(place: Path, make) -> tuple[Path, bool]:
-    if _whole(place):
+def _entry(place: Path, make, current) -> tuple[Path, bool]:
+    if _whole(place) and current(place):
         with contextlib.suppress(OSError):  # the cache may be somebody else's, to be read only
             os.utime(place)
         return place, False
     place.parent.mkdir(parents=True, exist_ok=True)
     # Locks are never removed, which would let two processes hold "the" lock: few of them serve all keys.
     with FileLock(place.parent / f".lock-{place.name[:2]}"):
-        if _whole(place):
+        if _whole(place) and current(place):
             return place, False
         shutil.rmtree(place, ignore_errors=True)
         _sweep(place)

@@ -132,6 +132,7 @@ def rewrite(source: str, label: str, cuda: bool = True) -> Rewritten:
     cuda: False for C++ sources, in which only torch's words for the GPU change.
     Raises Unsupported where the source uses what has no counterpart on the CPU.
     """
+    source = source.removeprefix("\ufeff")  # a byte order mark
     tokens = tokenize(source)
     _refuse(tokens, label, cuda)
     words = {t.text for t in tokens if t.kind == "word"}
@@ -270,7 +271,7 @@ def _directives(tokens: list[Token]) -> dict[int, int]:
     """Where preprocessor lines stand: index of each token in one -> index of its #."""
     inside, start = {}, -1
     for i, token in enumerate(tokens):
-        if start >= 0 and token.kind == "space" and token.text[0] != "\\" and "\n" in token.text:
+        if start >= 0 and token.kind == "space" and token.text[:1] != "\\" and "\n" in token.text:
             start = -1
         if start < 0 and token.text == "#" and token.kind == "mark":
             start = i

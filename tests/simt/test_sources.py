@@ -1,0 +1,167 @@
+"""The rewriter and the build: are lines kept, messages put on the student's lines, and the cache sound?"""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+import torch
+
+import simt
+from simt.rewrite import rewrite, tokenize
+
+HOST = "torch::Tensor f(torch::Tensor x) {\n  auto y = torch::empty_like(x);\n  %s\n  return y;\n}\n"
+DECLARED = "torch::Tensor f(torch::Tensor x);"
+
+
+def build(cuda, cpp=DECLARED, functions=("f",), **more):
+    return simt.load_inline("test_sources", cpp, cuda, functions=list(functions), **more)
+
+
+ODD_BUT_VALID = [
+    "k<<<1, 2>>>(x);",
+    "k<float, 4>\n  <<<dim3(1,\n 2), // two <<<\n 32, 0, stream>>>(\n x,\n y);",
+    'const char* s = "a<<<b>>>(c)"; /* k<<<1,1>>>() */',
+    'auto r = R"(k<<<1\n,1>>>())";',
+    "#define GO(k, ...) k<<<1, \\\n  32>>>(__VA_ARGS__)\n",
+    "__global__ void __launch_bounds__(256,\n 2) k(const float* __restrict__ a,\n int n) {\n extern __shared__ float\n s[];\n}",
+    "__shared__ __align__(16) float a[4][5], b[2];",
+    "a = b >> 3 > c >> 1;",
+]
+
+
+@pytest.mark.parametrize("source", ODD_BUT_VALID)
+def test_no_line_moves(source):
+    """Does every rewriting keep the number of lines, and the tokens join to the source?"""
+    assert "".join(t.text for t in tokenize(source)) == source
+    assert rewrite(source, "cuda_sources").text.count("\n") == source.count("\n")
+
+
+def test_comments_and_strings_are_left_alone():
+    """Do launches in comments and strings stay as they are?"""
+    source = ODD_BUT_VALID[2]
+    assert rewrite(source, "cuda_sources").text == source
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line"),
+    [
+        ("__global__ void k(const float* x, float* y) {\n  y[0] = x[0] + z;\n}\n", 2),
+        ("\n\n\n__global__ void k(const float* x, float* y) {\n  int i = 0\n  y[i] = x[i];\n}\n", 5),
+        ("template <typename T> __global__ void k(const T* x, T* y) {\n  typename T::none a;\n}\n", 2),
+    ],
+)
+def test_a_compile_error_is_on_the_students_line(kernel, line):
+    """Is the first message about the line, counted in the student's own string, that is wrong?"""
+    launch = "k<<<1, 1>>>(x.data_ptr<float>(), y.data_ptr<float>());"
+    with pytest.raises(simt.CompileError) as caught:
+        build(kernel + HOST % launch)
+    first = caught.value.diagnostics[0]
+    assert first.source == "cuda_sources" and first.line in (line, line + 1) and first.text
+
+
+def test_an_undeclared_function_is_told_with_its_declaration():
+    """Does a function that cpp_sources lacks get the line to add?"""
+    with pytest.raises(simt.UndeclaredFunction, match=r"torch::Tensor f\(torch::Tensor x\);"):
+        build(HOST % "", cpp="torch::Tensor g(torch::Tensor x);")
+    with pytest.raises(simt.MissingSources, match="cpp_sources is empty"):
+        build(HOST % "", cpp="")
+
+
+def test_a_function_that_nobody_defines_is_a_link_error():
+    """Is a declaration with other parameter types than the definition named?"""
+    with pytest.raises(simt.LinkError, match=r"f\(at::Tensor, int\)"):
+        build(HOST % "", cpp="torch::Tensor f(torch::Tensor x, int n);")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('__global__ void k() {\n asm volatile("bar.sync 0;"); }\n', "asm"),
+        ("#include <mma.h>\nusing namespace nvcuda;\n", "mma.h"),
+        ("__global__ void c() {}\n__global__ void k() { c<<<1, 1>>>(); }\n", "dynamic parallelism"),
+    ],
+)
+def test_what_cannot_run_here_is_refused_by_name(text, name):
+    """Is a feature without a counterpart on the CPU named with its line?"""
+    with pytest.raises(simt.Unsupported, match=name) as caught:
+        build(text + HOST % "")
+    assert caught.value.diagnostics[0].line in (1, 2)
+
+
+def test_a_module_bound_by_hand_works():
+    """Does PYBIND11_MODULE with keyword arguments and defaults work in place of functions=?"""
+    source = HOST % "" + textwrap.dedent(
+        """
+        int add(int a, int b) { return a + b; }
+        PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+          m.def("add", &add, "sums", py::arg("a"), py::arg("b") = 5);
+          m.def("f", &f);
+        }
+        """
+    )
+    module = simt.load_inline("by_hand", "", source)
+    assert (module.add(1), module.add(b=2, a=3), module.add.__doc__) == (6, 5, "sums")
+
+
+def test_any_aten_call_works():
+    """Does host code that calls operators beyond the factories build, and give torch's result?"""
+    module = build("torch::Tensor f(torch::Tensor x) { return torch::softmax(at::relu(x), 1); }\n")
+    x = torch.randn(3, 5)
+    assert torch.equal(module.f(x), torch.softmax(torch.relu(x), 1))
+
+
+# ---- the cache ----
+
+
+def test_nothing_is_rebuilt_when_nothing_changed(monkeypatch):
+    """Does a second load_inline of the same sources start no compiler?"""
+    source = HOST % f"// {time.time_ns()}"
+    build(source)
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("a compiler was started"))
+    start = time.perf_counter()
+    build(source)
+    assert time.perf_counter() - start < 0.3
+
+
+def _builder(marker: str) -> list[str]:
+    source = HOST % f"// {marker}"
+    return [sys.executable, "-c", f"import simt\nm = simt.load_inline('test_two', {DECLARED!r}, {source!r}, functions=['f'])\nimport torch\nprint(m.f(torch.zeros(3)).shape)"]
+
+
+def test_two_builds_at_once_give_one_result():
+    """Do two processes that build the same sources at once both work?"""
+    command = _builder(f"two {time.time_ns()}")
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (0, "torch.Size([3])\n"), err
+
+
+@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+def test_a_killed_build_leaves_the_cache_sound(after):
+    """Can the same sources be built after a build of them was killed with all its compilers?"""
+    command = _builder(f"killed {time.time_ns()}")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "torch.Size([3])\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [({"CXX": "/nonexistent/g++"}, "CXX is `/nonexistent/g++`"), ({"CXX": "false"}, "CXX is `false`"), ({"PATH": "/nonexistent"}, "apt install g++")],
+)
+def test_no_compiler_is_one_sentence(environment, words, tmp_path):
+    """Does a machine without a usable compiler get one sentence that says what to mend?"""
+    script = "import simt\ntry:\n    simt.warm_up()\nexcept simt.NoCompiler as error:\n    print(error)"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+        env={**os.environ, "SIMT_CACHE": str(tmp_path), **environment},
+    )
+    assert words in done.stdout and done.stdout.count("\n") == 1
