@@ -295,6 +295,14 @@ class _Grading:
         environment = {"TORCH_EXTENSIONS_DIR": str(builds)} | ({} if nodes else {"CUDA_VISIBLE_DEVICES": ""})
         simt = sandbox.simt_cache()
         environment |= {"SIMT_CACHE": str(simt)}
+        for folder in (builds, simt):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise Refused(
+                    f"The cache folder {folder} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME to "
+                    "folders that can be written."
+                ) from None
         return sandbox.start(source.path, gpu=nodes, caches=[builds, simt], environment=environment, required=required)
 
     def _settle_device(self) -> None:

@@ -251,6 +251,10 @@ _CUDA_MACROS = """#define __CUDACC__ 1
 #define __constant__
 #define __shared__ static __thread
 #define __forceinline__ __inline__ __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __device_builtin__
 """
 
 

@@ -177,3 +177,13 @@ def test_student_check_fails_on_drift_and_passes_after_writing(tmp_path, monkeyp
     assert run("student", "--check").exit_code == cli.FAILED
     assert run("student").exit_code == 0
     assert run("student", "--check").exit_code == 0
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path):
+    """Does an unusable cache folder end with status 3 and what to set, not with a traceback?"""
+    solution = Path(__file__).parents[2] / "kernels_ref" / "logsumexp" / "solution.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "grader", "grade", str(solution)],
+        capture_output=True, text=True, check=False, env={**os.environ, "SIMT_CACHE": "/proc/nope"},
+    )
+    assert done.returncode == 3 and "SIMT_CACHE" in done.stdout + done.stderr and "Traceback" not in done.stderr
