@@ -112,6 +112,22 @@ std::string parameter_at(const Launch& launch, const Place& place, std::size_t& 
   return "a tensor that is no argument of this kernel";
 }
 
+std::uintptr_t distance(const Place& place, std::uintptr_t address) {
+  return address < place.base ? place.base - address : address < place.base + place.bytes ? 0 : address - place.base - place.bytes;
+}
+
+// The argument's allocation that is nearest to an address. A 32-bit index reaches 16 GiB in elements of 8 bytes.
+Place nearest_argument(const Launch& launch, std::uintptr_t address) {
+  Place best;
+  for (unsigned i = 0; i < launch.argument_count; ++i) {
+    const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+    const Place place = pointer ? place_of(pointer) : Place{};
+    if (!place.found || place.freed || distance(place, pointer) > 0 || distance(place, address) > std::uintptr_t(1) << 34) continue;
+    if (!best.found || distance(place, address) < distance(best, address)) best = place;
+  }
+  return best;
+}
+
 std::string explain_address(const Worker& worker, const Launch& launch, const RawFault& raw, std::string& reason) {
   const std::string verb = raw.write ? "writes" : "reads";
   if (raw.signal == SIGSEGV && raw.code == SI_KERNEL) {
@@ -136,7 +152,11 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
     reason = "illegal_address";
     return verb + " through a null pointer.";
   }
-  const Place place = place_of(address);
+  Place place = place_of(address);
+  if (!place.found || distance(place, address) > 1 << 20) {      // far from everything: an index of the kernel's own, then
+    const Place argument = nearest_argument(launch, address);
+    if (argument.found) place = argument;
+  }
   reason = "out_of_bounds";
   if (!place.found) {
     reason = "illegal_address";

@@ -17,7 +17,7 @@ inline __attribute__((always_inline)) void go_on(Worker& worker, void** self) {
     // The stack of the thread after this one is on its way while this one runs.
     if (--block.ready_count > 0) {
       const auto* after = static_cast<const char*>(block.stack[block.ready[block.ready_from]]);
-      for (int line = 0; line < 5; ++line) __builtin_prefetch(after + 64 * line);
+      for (int line = 0; line < 3; ++line) __builtin_prefetch(after + 64 * line);
     }
     --cursor.waiting;
     cursor.current = thread;

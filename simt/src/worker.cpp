@@ -85,6 +85,8 @@ void start_block(Worker& worker, Block& block, const Job& job, dim3 index) {
   cursor.count = count;
   cursor.order = worker.order.empty() ? nullptr : worker.order.data();
   cursor.places = worker.places.data();
+  cursor.flat = !cursor.order && config.block.y == 1 && config.block.z == 1;
+  threadIdx = {0, 0, 0};
   mark_shared(worker, job);
   enter(worker, block);
 }

@@ -48,6 +48,7 @@ struct Cursor {
   const uint3* places;           // threadIdx of each thread
   unsigned waiting;              // how many threads of the block wait at something
   unsigned waited;               // not 0 once any thread of the block has waited
+  unsigned flat;                 // not 0 in a one-dimensional block that starts in the natural order
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor cursor;
 
@@ -90,12 +91,18 @@ struct Body {
     const uint3* const places = at.places;
     const unsigned* const order = at.order;
     const unsigned count = at.count;
+    const bool flat = at.flat;
     // `next` stays in a register while nobody waits: only a thread that waits lets others start.
     for (unsigned next = at.next; next < count;) {
-      const unsigned linear = order ? order[next] : next;
+      unsigned linear = next;
+      if (__builtin_expect(flat, 1)) {
+        threadIdx.x = linear;
+      } else {
+        if (order) linear = order[next];
+        threadIdx = places[linear];
+      }
       at.next = ++next;
       at.current = linear;
-      threadIdx = places[linear];
       std::apply(body.call, body.values);
       if (__builtin_expect(at.waited, 0)) {
         thread_ended(linear);
