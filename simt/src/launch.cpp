@@ -67,7 +67,7 @@ class Pool {
     wake_.notify_all();
     const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     while (running_ > 0) {
-      if (done_.wait_for(lock, std::chrono::milliseconds(50)) == std::cv_status::timeout && running_ > 0) watch(job, deadline, lock);
+      if (done_.wait_for(lock, std::chrono::milliseconds(job.cancelled ? 5 : 50)) == std::cv_status::timeout && running_ > 0) watch(job, deadline, lock);
     }
     job_ = nullptr;
   }

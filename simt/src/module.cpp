@@ -168,11 +168,15 @@ char* Module::address_of(const SharedArray& array) const {
   return static_cast<char*>(__tls_get_addr(index));
 }
 
-const Module* register_module(const void* symbol, const char* kernels, const char* shared) {
-  Module module{};
+bool find_library(const void* symbol, Module& module) {
   Search search{reinterpret_cast<std::uintptr_t>(symbol), &module};
   dl_iterate_phdr(match, &search);
-  if (!search.found) return nullptr;
+  return search.found;
+}
+
+const Module* register_module(const void* symbol, const char* kernels, const char* shared) {
+  Module module{};
+  if (!find_library(symbol, module)) return nullptr;
   module.kernels = split_names(kernels);
   module.shared = shared_arrays(module, split_names(shared));
   std::lock_guard lock(mutex);

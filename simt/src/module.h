@@ -30,6 +30,8 @@ struct Module {
   char* address_of(const SharedArray& array) const;   // the calling thread's copy
 };
 
+bool find_library(const void* symbol, Module& module);   // where the library that holds `symbol` is mapped
+
 // Registers the module that holds `symbol`; `kernels` are the names of its kernels and `shared` those of its static
 // shared arrays, a comma after each.
 SIMT_API const Module* register_module(const void* symbol, const char* kernels, const char* shared);

@@ -46,13 +46,15 @@ Fiber* new_fiber(Worker& worker) {
 
 void fiber_main() {
   Worker& worker = *this_worker;
+  std::string thrown;
   try {
     worker.job->launch->threads(worker.job->launch->body);
   } catch (const std::exception& error) {
-    fail("device_assert", std::string("The kernel threw a C++ exception, which no kernel can do: ") + error.what(), 0, cursor.current);
+    thrown = std::string("The kernel threw a C++ exception, which no kernel can do: ") + error.what();
   } catch (...) {
-    fail("device_assert", "The kernel threw a C++ exception, which no kernel can do.", 0, cursor.current);
+    thrown = "The kernel threw a C++ exception, which no kernel can do.";
   }
+  if (!thrown.empty()) fail("device_assert", std::move(thrown), 0, cursor.current);
   // No thread is left to start; this stack is free as soon as we have left it.
   Fiber* self = worker.fiber;
   worker.idle.push_back(self);
@@ -124,6 +126,7 @@ void prepare(Worker& worker, Job& job) {
   const unsigned count = config.block.x * config.block.y * config.block.z;
   worker.job = &job;
   worker.abort_pending = false;
+  worker.spared = 0;
   worker.fault = RawFault{};
   blockDim = config.block;
   gridDim = config.grid;

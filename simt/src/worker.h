@@ -89,6 +89,7 @@ struct Worker {
   volatile bool in_kernel = false;        // a fault now is the kernel's
   volatile bool critical = false;         // an abort must wait until the lock is free
   volatile bool abort_pending = false;
+  int spared = 0;                         // aborts of this launch that came while a library's code ran
   RawFault fault;                         // filled by a signal handler
 };
 
