@@ -1,5 +1,8 @@
 """CUDA C++ on a CPU: torch's load_inline for machines without a GPU, with launches, barriers and faults as on one."""
 
+import importlib
+
+from .build import Sources
 from .cache import cache_dir
 from .devices import DEVICES, Device
 from .errors import (
@@ -14,10 +17,24 @@ from .errors import (
     UndeclaredFunction,
     Unsupported,
 )
-from .extension import GLOBAL_MARK, SHARED_MARK, disable, enable, load_inline, run, warm_up
 
 __all__ = [
-    "DEVICES", "BuildError", "CacheError", "CompileError", "Device", "Diagnostic", "GLOBAL_MARK", "KernelError", "LinkError",
-    "MissingSources", "NoCompiler", "SHARED_MARK", "UndeclaredFunction", "Unsupported", "cache_dir", "disable",
-    "enable", "load_inline", "run", "warm_up",
+    "CHECKS", "DEVICES", "BuildError", "CacheError", "CompileError", "Counters", "Device", "Diagnostic", "Finding", "GLOBAL_MARK", "Kernel",
+    "KernelError", "Launch", "Line", "LinkError", "MissingSources", "NoCompiler", "Occupancy", "Report", "SHARED_MARK", "Sources", "Traffic",
+    "UndeclaredFunction", "Unsupported", "cache_dir", "check", "count", "disable", "enable", "load_inline", "occupancy", "run", "warm_up",
 ]
+
+# What needs torch, whose import takes a second: imported when it is first asked for, so that `python -m simt run` is quick.
+_LATER = {
+    "checks": ("CHECKS", "Finding", "Report", "check"),
+    "counts": ("Counters", "Kernel", "Launch", "Line", "Occupancy", "Traffic", "count", "occupancy"),
+    "extension": ("GLOBAL_MARK", "SHARED_MARK", "disable", "enable", "load_inline", "run", "warm_up"),
+}
+
+
+def __getattr__(name: str):
+    for module, names in _LATER.items():
+        if name in names:
+            value = globals()[name] = getattr(importlib.import_module(f".{module}", __name__), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

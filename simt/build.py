@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import importlib.util
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -15,23 +14,19 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-import torch
-
-from . import cache
+from . import cache, disassembly
+from .compilers import MODES, compiler, flags
 from .errors import CompileError, Diagnostic, LinkError, MissingSources, NoCompiler, UndeclaredFunction
 from .rewrite import Rewritten, rewrite, tokenize
 
 _HERE = Path(__file__).parent
-_TORCH = Path(torch.__file__).parent
+_TORCH = Path(importlib.util.find_spec("torch").origin).parent  # importing it takes a second, and programs need none of it
 
-# -fno-strict-aliasing and -fwrapv: nvcc allows float4* casts and wraps integers; -fno-finite-loops: an endless
-# kernel is endless; -fno-gnu-unique: two builds of one kernel must not share its variables; -fstack-clash-protection:
-# a large local array meets the fence below the stack, and does not step over it.
-_FLAGS = (
-    "-std=c++20 -O2 -g1 -gdwarf-4 -fPIC -w -fvisibility=hidden -fno-gnu-unique -fno-strict-aliasing -fwrapv -fno-finite-loops "
-    "-fno-math-errno -fno-trapping-math -fno-semantic-interposition -fstack-clash-protection -D_GLIBCXX_USE_CXX11_ABI=1"
-).split()
-_RUNTIME = ("fiber", "worker", "collectives", "fault", "module", "memory", "launch")
+_RUNTIME = (
+    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "check", "program"),
+    *("count", "count_flow", "count_replay", "count_rules", "count_unique"),
+)
+_PROBE_PARTS = ("probe_check", "probe_count")  # linked into each extension of their mode
 
 # torch:: and at:: functions that the light header declares; other names need the whole list of operators.
 _LIGHT = set(
@@ -54,9 +49,10 @@ class Unit:
 
     label: str
     text: str
-    full: bool  # needs the header with every operator
+    header: str  # precompiled: "prelude", or "prelude_full" with every operator of torch, or "prelude_cuda" with none
     flags: tuple[str, ...]
     lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
+    mode: str = "plain"
 
 
 @dataclass(frozen=True)
@@ -65,33 +61,6 @@ class Built:
 
     path: Path
     compiled: int  # units that were compiled now
-
-
-@lru_cache(maxsize=1)
-def compiler() -> tuple[str, str]:
-    """The C++ compiler, which is $CXX or g++, and its version line. Raises NoCompiler."""
-    named = os.environ.get("CXX", "")
-    words = [w for w in shlex.split(named) if Path(w).name not in ("ccache", "sccache", "distcc")]
-    mend = "install GCC 11 or later, on Debian and Ubuntu with `sudo apt install g++`"
-    if words:
-        mend = f"CXX is `{named}`: unset it, or set it to g++ 11 or later"
-    for name in words[:1] or ["g++", "c++"]:
-        path = shutil.which(name)
-        version = _output(path, "--version").split("\n")[0] if path else ""
-        major = _output(path, "-dumpversion").split(".")[0] if version else ""
-        if not version or "clang" in version:
-            continue
-        if major.isdigit() and int(major) < 11:
-            raise NoCompiler(f"The C++ compiler is too old ({version}): {mend}.")
-        return path, version
-    raise NoCompiler(f"No C++ compiler was found: {mend}.")
-
-
-def _output(*command: str) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ""
 
 
 def _includes(shim: bool = False, python: bool = False) -> list[str]:
@@ -106,70 +75,132 @@ def _includes(shim: bool = False, python: bool = False) -> list[str]:
 
 
 @lru_cache(maxsize=1)
+def _toolchain() -> str:
+    path, version, _ = compiler()
+    return cache.key_of(path, version, (_TORCH / "version.py").read_text(), str(_TORCH), sys.version, " ".join(flags()))
+
+
+@lru_cache(maxsize=64)
+def _key(*roots: str, flags: tuple[str, ...] = ()) -> str:
+    """A key for what is compiled from these files of simt (by their paths in it) and from all of simt that they include."""
+    texts = [text for path in _closure(*roots) for text in (str(path.relative_to(_HERE)), path.read_text())]
+    return cache.key_of(_toolchain(), *flags, *texts)
+
+
+@lru_cache(maxsize=64)
+def _closure(*roots: str) -> tuple[Path, ...]:
+    """The files and those of simt that they include, directly or not."""
+    found: dict[Path, None] = {}
+    waiting = [_HERE / root for root in roots]
+    while waiting:
+        path = waiting.pop()
+        if path in found or not path.is_file():
+            continue
+        found[path] = None
+        for inner, name in re.findall(r'^#include ([<"])([\w./]+)[>"]', path.read_text(), re.MULTILINE):
+            waiting.append(path.parent / name if inner == '"' else _HERE / "include" / name)
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=1)
+def _runtime_key() -> str:
+    return cache.key_of(*(_key(f"src/{name}.cpp") for name in (*_RUNTIME, *_PROBE_PARTS)))
+
+
+@lru_cache(maxsize=1)
 def _base_key() -> str:
-    texts = []
-    for folder in ("include", "src"):
-        for path in sorted((_HERE / folder).rglob("*")):
-            if path.is_file():
-                texts += [str(path.relative_to(_HERE)), path.read_text()]
-    path, version = compiler()
-    return cache.key_of(path, version, torch.__version__, str(_TORCH), sys.version, " ".join(_FLAGS), *texts)
+    return cache.key_of(_runtime_key(), _key("src/bind.cpp"))
+
+
+def runtime() -> Path:
+    """The folder with the runtime's library and the probes, built where there is none (about 10 s)."""
+    place, made = cache.entry("runtime", _runtime_key(), _make_runtime)
+    if made:
+        cache.trim("runtime", 3)
+    return place
 
 
 def base() -> Path:
-    """The folder with the runtime, the binder and the precompiled header, built where there is none (about 20 s)."""
+    """The folder with the binder, built where there is none, and so is the runtime (about 20 s)."""
     place, made = cache.entry("base", _base_key(), _make_base)
     if made:
         cache.trim("base", 3)
+        cache.trim("part", 60)
     return place
 
 
 def warm() -> bool:
-    """Whether base() has nothing to do."""
-    return cache.has("base", _base_key())
+    """Whether warm_up() has nothing to do."""
+    return cache.has("base", _base_key()) and all(cache.has("header", _header_key(*each)) for each in _WARM)
 
 
-def full_header() -> Path:
-    """The folder with the precompiled header that has every operator, built where there is none (about 25 s)."""
-    place, made = cache.entry("full", _base_key(), lambda folder: _precompile(folder, "prelude_full"))
+def program_warm(mode: str) -> bool:
+    """Whether a program can be compiled without further ado."""
+    return cache.has("runtime", _runtime_key()) and cache.has("header", _header_key("prelude_cuda", mode))
+
+
+_WARM = (("prelude", "plain"), ("prelude", "check"))
+
+
+def warm_up() -> None:
+    """Builds what the first kernel would have to wait for: the base and the headers of plain and checked builds."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(base), *(pool.submit(header, *each) for each in _WARM)]
+        for job in jobs:
+            job.result()
+
+
+def header(name: str, mode: str) -> Path:
+    """A precompiled header for one mode, built where there is none (7 s; 25 s for prelude_full)."""
+    place, made = cache.entry("header", _header_key(name, mode), lambda folder: _precompile(folder, name, mode))
     if made:
-        cache.trim("full", 3)
-    return place
+        cache.trim("header", 12)
+    return place / f"{name}.h"
+
+
+def _header_key(name: str, mode: str) -> str:
+    return _key(f"include/simt/{name}.h", flags=tuple(flags(mode)))
+
+
+def _make_runtime(folder: Path) -> None:
+    names = (*_RUNTIME, *_PROBE_PARTS)
+    with ThreadPoolExecutor(2) as pool:
+        parts = dict(zip(names, pool.map(_part, names)))
+    _run_or_fail(
+        [compiler()[0], "-shared", *(str(parts[name]) for name in _RUNTIME), "-o", str(folder / "libsimt_runtime.so"),
+         "-Wl,-soname,libsimt_runtime.so", "-Wl,-z,defs", "-lpthread", "-ldl"]
+    )
+    for name in _PROBE_PARTS:
+        shutil.copy(parts[name], folder / f"{name}.o")
 
 
 def _make_base(folder: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
-        jobs = [
-            pool.submit(_precompile, folder, "prelude"),
-            pool.submit(_make_runtime, folder),
-            pool.submit(_make_binder, folder),
-        ]
-        for job in jobs:
-            job.result()
-    # Linked last: the binder needs the runtime.
-    libraries = [f"-L{_TORCH / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]
-    _run_or_fail(
-        [compiler()[0], "-shared", str(folder / "bind.o"), "-o", str(folder / "_simt_bind.so"), f"-L{folder}", "-lsimt_runtime", *libraries]
-    )
-    (folder / "bind.o").unlink()
+        binder, needed = pool.submit(_part, "bind"), pool.submit(runtime)
+        libraries = [f"-L{needed.result()}", "-lsimt_runtime", f"-L{_TORCH / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-ltorch", "-lc10"]
+        _run_or_fail([compiler()[0], "-shared", str(binder.result()), "-o", str(folder / "_simt_bind.so"), *libraries])
 
 
-def _precompile(folder: Path, name: str) -> None:
-    shutil.copy(_HERE / "include/simt" / f"{name}.h", folder / f"{name}.h")
-    _run_or_fail([compiler()[0], *_FLAGS, *_includes(), "-x", "c++-header", str(folder / f"{name}.h"), "-o", str(folder / f"{name}.h.gch")])
+def _part(name: str) -> Path:
+    """The object of one of the runtime's sources, compiled where there is none: of an upgrade, only what has changed."""
+    place, _ = cache.entry("part", _key(f"src/{name}.cpp"), lambda folder: _make_part(folder, name))
+    return place / f"{name}.o"
 
 
-def _make_runtime(folder: Path) -> None:
-    sources = [str(_HERE / "src" / f"{name}.cpp") for name in _RUNTIME]
-    _run_or_fail(
-        [compiler()[0], *_FLAGS, f"-I{_HERE / 'include'}", f"-I{_HERE / 'src'}", "-shared", *sources, "-o",
-         str(folder / "libsimt_runtime.so"), "-Wl,-soname,libsimt_runtime.so", "-Wl,-z,defs", "-lpthread", "-ldl"]
-    )
+def _make_part(folder: Path, name: str) -> None:
+    own = [f"-I{_HERE / 'include'}", f"-I{_HERE / 'src'}"]
+    if name == "bind":  # large, and no kernel waits for it
+        own = ["-O1", *_includes(python=True)]
+    _run_or_fail([compiler()[0], *flags(), *own, "-c", str(_HERE / "src" / f"{name}.cpp"), "-o", str(folder / f"{name}.o")])
 
 
-def _make_binder(folder: Path) -> None:
-    flags = [f for f in _FLAGS if f != "-O2"] + ["-O1"]
-    _run_or_fail([compiler()[0], *flags, *_includes(python=True), "-c", str(_HERE / "src/bind.cpp"), "-o", str(folder / "bind.o")])
+def _precompile(folder: Path, name: str, mode: str) -> None:
+    path, _, family = compiler()
+    source = _HERE / "include/simt" / f"{name}.h"
+    if family.header == ".gch":  # which is looked for beside the header; clang's names the header that it was made from
+        source = Path(shutil.copy(source, folder / f"{name}.h"))
+    made = folder / f"{name}.h{family.header}"
+    _run_or_fail([path, *flags(mode), *_includes(), "-x", "c++-header", str(source), "-o", str(made)])
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess:
@@ -186,7 +217,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess:
 def _run_or_fail(command: list[str]) -> None:
     result = _run(command)
     if result.returncode != 0:
-        lines = [l for l in result.stderr.splitlines() if "error" in l][:3]
+        lines = [l for l in result.stderr.splitlines() if "error" in l or "undefined reference" in l][:3]
         raise NoCompiler(
             f"simt's own runtime did not build with {compiler()[1]} (exit status {result.returncode}): {' / '.join(lines) or 'no message'}"
         )
@@ -195,20 +226,39 @@ def _run_or_fail(command: list[str]) -> None:
 # ---- a submission ----
 
 
-def build(name: str, cpp: list[str], cuda: list[str], functions: dict[str, str] | None, flags: list[str], links: list[str]) -> Built:
-    """Builds an extension and returns where it lies.
+@dataclass(frozen=True)
+class Sources:
+    """What load_inline was given: enough to build an extension in any mode.
 
-    cpp, cuda: the sources; functions: names to bind and their docstrings, or None where the sources bind by hand.
-    Raises CompileError and its kinds, NoCompiler.
+    functions: names to bind and their docstrings, or None where the sources bind by hand.
     """
-    _check_declared(cpp, cuda, functions)
-    units, kernels, shared = _units(cpp, cuda, functions, flags)
-    folder = base()
+
+    name: str
+    cpp: list[str]
+    cuda: list[str]
+    functions: dict[str, str] | None
+    flags: list[str]
+    links: list[str]
+
+
+def build(sources: Sources, mode: str = "plain") -> Built:
+    """Builds an extension in one of MODES and returns where it lies. Raises CompileError and its kinds, NoCompiler."""
+    _check_declared(sources.cpp, sources.cuda, sources.functions)
+    units, kernels, shared = _units(sources, mode)
+    return link(sources.name, units, kernels, shared, sources.links)
+
+
+def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], links: list[str]) -> Built:
+    """Compiles the units, all of one mode, and links them; kernels, shared: names that the units define."""
+    mode = units[-1].mode
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(lambda unit: _object(unit, folder), units))
+        objects = list(pool.map(_object, units))
+    folder = runtime()
+    torch = any(unit.header != "prelude_cuda" for unit in units)
     headers = [(path / "headers").read_text() for path, _ in objects]
     key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, ",".join(kernels), ",".join(shared))
-    place, _ = cache.entry("extension", key, lambda made: _link(made, [p / "unit.o" for p, _ in objects], folder, links))
+    files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
+    place, _ = cache.entry("extension", key, lambda made: _link(made, files, folder, links, torch, mode))
     compiled = sum(made for _, made in objects)
     if compiled:
         cache.trim("object", 400)
@@ -220,12 +270,13 @@ def _label(kind: str, i: int, count: int) -> str:
     return kind if count == 1 else f"{kind}[{i}]"
 
 
-def _units(cpp, cuda, functions, flags) -> tuple[list[Unit], list[str], list[str]]:
+def _units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str]]:
+    cpp, cuda, functions, flags = sources.cpp, sources.cuda, sources.functions, tuple(sources.flags)
     kernels, shared = [], []
     units = []
     by_hand = []
     rewritten_cpp = [rewrite(s, _label("cpp_sources", i, len(cpp)), cuda=False) for i, s in enumerate(cpp)]
-    rewritten_cuda = [rewrite(s, _label("cuda_sources", i, len(cuda)), cuda=True) for i, s in enumerate(cuda)]
+    rewritten_cuda = [rewrite(s, _label("cuda_sources", i, len(cuda)), cuda=True, mark_locals=mode == "check") for i, s in enumerate(cuda)]
     by_hand = [_label("cpp_sources", i, len(cpp)) for i, r in enumerate(rewritten_cpp) if r.binds_by_hand]
     by_hand += [_label("cuda_sources", i, len(cuda)) for i, r in enumerate(rewritten_cuda) if r.binds_by_hand]
     _check_bindings(by_hand, functions)
@@ -234,15 +285,16 @@ def _units(cpp, cuda, functions, flags) -> tuple[list[Unit], list[str], list[str
         shared += [s for s in r.shared if s not in shared]
     if cpp or functions:
         text = _marked(rewritten_cpp, "cpp_sources") + _binding(functions)
-        units.append(Unit("cpp_sources", text, _needs_all(rewritten_cpp), tuple(flags), _student_lines(cpp, "cpp_sources")))
+        # No kernel is in there, so no probe is needed: one object serves all modes.
+        units.append(Unit("cpp_sources", text, _header_for(rewritten_cpp), flags, _student_lines(cpp, "cpp_sources")))
     if cuda:
-        text = _CUDA_MACROS + _names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
-        units.append(Unit("cuda_sources", text, _needs_all(rewritten_cuda), tuple(flags), _student_lines(cuda, "cuda_sources")))
+        text = CUDA_MACROS + names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
+        units.append(Unit("cuda_sources", text, _header_for(rewritten_cuda), flags, _student_lines(cuda, "cuda_sources"), mode))
     return units, kernels, shared
 
 
 # The qualifiers are gone from the student's sources; headers of the student's own may have them.
-_CUDA_MACROS = """#define __CUDACC__ 1
+CUDA_MACROS = """#define __CUDACC__ 1
 #define __CUDA_ARCH__ 750
 #define __NVCC__ 1
 #define __global__
@@ -277,7 +329,7 @@ def _binding(functions: dict[str, str] | None) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _names(kernels: list[str], shared: list[str]) -> str:
+def names(kernels: list[str], shared: list[str]) -> str:
     """Names for the runtime: which functions are kernels, and which variables are static shared arrays."""
     texts = {"simt_kernel_names": kernels, "simt_shared_names": shared}
     return '#line 1 "names"\n' + "".join(
@@ -286,16 +338,18 @@ def _names(kernels: list[str], shared: list[str]) -> str:
     )
 
 
-def _needs_all(sources: list[Rewritten]) -> bool:
-    """Whether the sources name operators of torch, or include a header that brings them."""
+def _header_for(sources: list[Rewritten]) -> str:
+    """The full header where the sources name operators of torch, or include a header that brings them."""
     names = {n for s in sources for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", s.text)}
     headers = {h for s in sources for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", s.text)}
     stand_ins = {h for h in headers if (_HERE / "include/shim" / h).is_file()}
-    return not (names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS)
+    return "prelude" if names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS else "prelude_full"
 
 
 def _names_operators(error: CompileError) -> bool:
     """Whether an error may come from the light header: an operator found by its arguments or by a using-directive."""
+    import torch
+
     for d in error.diagnostics:
         undeclared = re.match(r"‘(\w+)’ was not declared|there are no arguments to ‘(\w+)’", d.message)
         if undeclared and hasattr(torch.ops.aten, undeclared[1] or undeclared[2]):
@@ -348,34 +402,32 @@ def _check_bindings(by_hand: list[str], functions: dict[str, str] | None) -> Non
 # ---- compiling and linking ----
 
 
-def _object(unit: Unit, folder: Path) -> tuple[Path, bool]:
+def _object(unit: Unit) -> tuple[Path, bool]:
     try:
-        return _object_with(unit, folder)
+        return _object_with(unit)
     except CompileError as error:
-        if unit.full or not _names_operators(error):
+        if unit.header != "prelude" or not _names_operators(error):
             raise
-        return _object_with(replace(unit, full=True), folder)
+        return _object_with(replace(unit, header="prelude_full"))
 
 
-def _object_with(unit: Unit, folder: Path) -> tuple[Path, bool]:
-    header = full_header() / "prelude_full.h" if unit.full else folder / "prelude.h"
-    key = cache.key_of(_base_key(), unit.label, unit.text, *unit.flags, str(unit.full))
-    return cache.entry("object", key, lambda made: _compile(unit, header, made), _headers_unchanged)
+def _object_with(unit: Unit) -> tuple[Path, bool]:
+    key = cache.key_of(_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
+    return cache.entry("object", key, lambda made: _compile(unit, header(unit.header, unit.mode), made), _headers_unchanged)
 
 
-def _compile(unit: Unit, header: Path, folder: Path) -> None:
+def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
     source = folder / "unit.cpp"
     source.write_text(unit.text)
-    command = [compiler()[0], *_FLAGS, *unit.flags, *_includes(shim=True), "-include", str(header), "-fdiagnostics-color=never",
-               "-fmax-errors=20", "-MMD", "-MF", str(folder / "unit.d"), "-c", str(source), "-o", str(folder / "unit.o")]
+    command = [compiler()[0], *flags(unit.mode), *unit.flags, *_includes(shim=True), *compiler()[2].including(precompiled),
+               "-fdiagnostics-color=never", compiler()[2].most_errors, "-MMD", "-MF", str(folder / "unit.d"), "-c", str(source), "-o", str(folder / "unit.o")]
     result = _run(command)
     if result.returncode != 0:
         raise CompileError(_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", _last_words(result))])
-
-
     listed = (folder / "unit.d").read_text().replace("\\\n", " ")
     paths = [Path(p.replace("\\ ", " ")) for p in re.split(r"(?<!\\)\s+", listed)[1:] if p]
-    own = [p for p in paths if p not in (source, header) and not p.is_relative_to(_HERE)]
+    preludes = _closure(f"include/simt/{unit.header}.h")  # the key has them already
+    own = [p for p in paths if p not in (source, precompiled, *preludes)]
     (folder / "headers").write_text("".join(f"{cache.key_of(p.read_text(errors='replace'))} {p}\n" for p in own))
 
 
@@ -415,7 +467,7 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
             first = 1 if found[0].message.startswith("unterminated") else 0
             found.insert(first, Diagnostic(*place, int(match["column"] or 0), "error", "This ‘{’ is never closed.", unit.lines[place]))
         elif place in unit.lines:
-            kept = unit.lines[place] == compiled[place]  # else the columns have moved
+            kept = unit.lines[place] == compiled.get(place)  # else the columns have moved
             found.append(Diagnostic(*place, int(match["column"] or 0) if kept else 0, severity, message, unit.lines[place]))
         elif severity == "error":
             place = via or place
@@ -490,12 +542,14 @@ def _compiled_lines(unit: Unit) -> dict[tuple[str, int], str]:
     return lines
 
 
-def _link(folder: Path, objects: list[Path], base_folder: Path, links: list[str]) -> None:
+def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[str], torch: bool, mode: str) -> None:
     # No paths to the libraries are kept: Python has loaded them already, whatever their folders are called.
-    command = [compiler()[0], "-shared", *map(str, objects), "-o", str(folder / "extension.so"), f"-L{base_folder}", "-lsimt_runtime",
-               f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10", "-Wl,-z,defs", *links]
+    libraries = [f"-L{runtime_folder}", "-lsimt_runtime", *([f"-L{_TORCH / 'lib'}", "-ltorch_cpu", "-lc10"] if torch else [])]
+    command = [compiler()[0], "-shared", *map(str, objects), "-o", str(folder / "extension.so"), *libraries, "-Wl,-z,defs", *links]
     result = _run(command)
     if result.returncode == 0:
+        if mode == "count":
+            disassembly.write_blocks(folder / "extension.so")
         return
     found = []
     for text in result.stderr.splitlines():

@@ -8,7 +8,6 @@ import importlib.machinery
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import threading
 import types
@@ -21,9 +20,10 @@ import torch.utils.cpp_extension
 from . import build, cache
 from .devices import DEFAULT, DEVICES
 from .errors import KernelError
+from .lines import source_lines
 
-GLOBAL_MARK = 0x7FC610BA  # 32-bit words of memory that nobody wrote: a NaN as float32
-SHARED_MARK = 0x7FC5A4ED  # the same in shared memory
+GLOBAL_MARK = 0x7FC67FC6  # 32-bit words of memory that nobody wrote: a NaN as float32, its halves NaNs as float16 and bfloat16
+SHARED_MARK = 0x7FC57FC5  # the same in shared memory
 
 _GUARDS = {None: 0, "end": 1, "front": 2}
 _stock_load_inline = torch.utils.cpp_extension.load_inline
@@ -36,6 +36,7 @@ class _Options(threading.local):
     guard: str | None = None
     seconds: float = 30.0
     device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
+    mode: str = "plain"
 
 
 _options = _Options()
@@ -46,7 +47,7 @@ def _binder():
     """The compiled module that loads extensions, built on first use."""
     folder = build.base()
     path = str(folder / "_simt_bind.so")
-    ctypes.CDLL(str(folder / "libsimt_runtime.so"))  # the binder and every extension find it by its name
+    ctypes.CDLL(str(build.runtime() / "libsimt_runtime.so"))  # the binder and every extension find it by its name
     loader = importlib.machinery.ExtensionFileLoader("_simt_bind", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("_simt_bind", loader, origin=path))
     loader.exec_module(module)
@@ -60,8 +61,9 @@ def _apply(binder) -> None:
     kind = {"forward": 0, "reverse": 1}.get(schedule, 2)
     seed = int(schedule) & (2**64 - 1) if kind == 2 else 0
     threads = int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
-    binder.set_options(kind, seed, float(_options.seconds), max(1, threads))
-    binder.set_guard(_GUARDS[_options.guard])
+    binder.set_options(kind, seed, float(_options.seconds), max(1, threads), build.MODES.index(_options.mode))
+    checked = _options.mode == "check"  # bounds are checked against fenced memory that bears the mark when it is new
+    binder.set_guard(_GUARDS["end" if checked and _options.guard is None else _options.guard])
     if _options.device not in DEVICES:
         raise ValueError(f"simt knows no device {_options.device!r}: choose one of {', '.join(DEVICES)}.")
     binder.set_device(*DEVICES[_options.device].fields())
@@ -70,12 +72,19 @@ def _apply(binder) -> None:
 def warm_up() -> bool:
     """Builds what every extension needs (about 20 s) unless it is there; returns whether it was built now."""
     built = not build.warm()
+    build.warm_up()
     _binder()
     return built
 
 
 @contextlib.contextmanager
-def run(schedule: str | int | None = None, guard: str | None = None, seconds: float | None = None, device: str | None = None) -> Iterator[None]:
+def run(
+    schedule: str | int | None = None,
+    guard: str | None = None,
+    seconds: float | None = None,
+    device: str | None = None,
+    mode: str | None = None,
+) -> Iterator[None]:
     """Options for the kernels launched inside.
 
     schedule: order in which a block's threads and a grid's blocks take turns: "forward", "reverse", or a seed. A
@@ -84,8 +93,12 @@ def run(schedule: str | int | None = None, guard: str | None = None, seconds: fl
         is an error that names it; "front" puts the page before it. New memory then holds GLOBAL_MARK.
     seconds: limit for one launch.
     device: name of the GPU whose limits hold (DEVICES).
+    mode: "plain", or "check" or "count", in which kernels are built and run with probes: see simt.check and simt.count,
+        which also gather what the probes find.
     """
-    before = dict(schedule=_options.schedule, guard=_options.guard, seconds=_options.seconds, device=_options.device)
+    before = dict(schedule=_options.schedule, guard=_options.guard, seconds=_options.seconds, device=_options.device, mode=_options.mode)
+    if mode not in (None, *build.MODES):
+        raise ValueError(f"mode is one of {', '.join(build.MODES)}, not {mode!r}.")
     if guard not in _GUARDS:
         raise ValueError(f"guard is None, 'end' or 'front', not {guard!r}.")
     _options.guard = guard
@@ -95,6 +108,8 @@ def run(schedule: str | int | None = None, guard: str | None = None, seconds: fl
         _options.seconds = seconds
     if device is not None:
         _options.device = device
+    if mode is not None:
+        _options.mode = mode
     binder = _binder()
     try:
         _apply(binder)
@@ -137,16 +152,35 @@ def load_inline(
     flags = _kept_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
     flags += [f"-I{path}" for path in extra_include_paths or []]
     links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
-    made = build.build(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
-    if verbose:
-        print(f"simt: {name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
+    sources = build.Sources(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
+    path, bound = _load(sources, build.MODES.index(_options.mode), verbose)
     module = types.ModuleType(name)
-    module.__file__ = str(made.path)
+    module.__file__ = path
+    module.__dict__.update(bound)
+    return module
+
+
+# Entered while a loaded extension is built anew for another mode, with its sources: for whoever shows progress.
+around_variant = contextlib.nullcontext
+
+
+def _load(sources: build.Sources, mode: int, verbose: bool = False) -> tuple[str, dict]:
+    """Where one mode's build lies, and its functions; called in another mode, they load that mode's."""
+    made = build.build(sources, build.MODES[mode])
+    if verbose:
+        print(f"simt: {sources.name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
+    others: dict[int, dict] = {}
+
+    def of_mode(wanted: int) -> dict:
+        if wanted not in others:
+            with around_variant(sources):
+                others[wanted] = _load(sources, wanted)[1]
+        return others[wanted]
+
     try:
-        module.__dict__.update(_binder().load(str(made.path)))
+        return str(made.path), _binder().load(str(made.path), mode, of_mode)
     except ImportError as error:
         raise cache.unusable(str(error)) from None
-    return module
 
 
 def _listed(sources: str | Sequence[str] | None) -> list[str]:
@@ -183,23 +217,9 @@ def _kept_flags(flags: list[str]) -> list[str]:
 def _kernel_error(reason, message, kernel, source, line, defined, block, thread, code) -> KernelError:
     """Called by the binder with what the runtime recorded; finds the source line of a fault from its address."""
     if not line:
-        line_source = _source_line(code)
-        source, line = line_source or (source, defined)
+        found = source_lines(code)
+        source, line = next((found[place] for place in code if found[place]), (source, defined))
     return KernelError(reason, message, kernel, source, line, block, thread)
-
-
-def _source_line(code: list[tuple[str, int]]) -> tuple[str, int] | None:
-    """The innermost place in the student's sources of these addresses, each a module and an offset in it."""
-    for module, offset in code:
-        try:
-            out = subprocess.run(["addr2line", "-i", "-e", module, hex(offset)], capture_output=True, text=True, check=False, timeout=20).stdout
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        for text in out.splitlines():
-            match = re.match(r"(?:.*/)?((?:cuda|cpp)_sources(?:\[\d+\])?):(\d+)", text)
-            if match and int(match[2]) > 0:
-                return match[1], int(match[2])
-    return None
 
 
 # ---- in torch's place ----

@@ -17,6 +17,7 @@
 #include <simt/function.h>
 #include <simt/host.h>
 
+#include "check.h"
 #include "memory.h"
 #include "module.h"
 #include "options.h"
@@ -100,10 +101,37 @@ PyObject* to_python(const simt::Value& value) {
 
 // ---- functions ----
 
+// A function as one mode's build has it. In another mode it asks `owner` for that mode's build, once.
 struct FunctionObject {
   PyObject_HEAD
   simt::Function* function;
+  int mode;
+  PyObject* owner;          // called with a mode, gives {name: function}
+  PyObject* others[3];
 };
+
+FunctionObject* in_current_mode(FunctionObject* self) {
+  const int mode = static_cast<int>(simt::options().mode);
+  if (mode == self->mode || self->owner == Py_None) return self;
+  if (!self->others[mode]) {
+    THPObjectPtr all(PyObject_CallFunction(self->owner, "i", mode));
+    if (!all) return nullptr;
+    PyObject* other = PyDict_GetItemString(all.get(), self->function->name.c_str());
+    if (!other) {
+      PyErr_SetString(PyExc_RuntimeError, "the function is missing from the other build");
+      return nullptr;
+    }
+    self->others[mode] = Py_NewRef(other);
+  }
+  return reinterpret_cast<FunctionObject*>(self->others[mode]);
+}
+
+// Checks look at the tensors that Python hands over, too, wherever their memory came from.
+void note_tensors(const simt::Value& value) {
+  if (value.kind == simt::Value::Kind::tensor && value.tensor.defined() && value.tensor.has_storage())
+    simt::note_argument(value.tensor.storage().data(), value.tensor.storage().nbytes());
+  for (const auto& each : value.list) note_tensors(each);
+}
 
 PyObject* fail(const simt::Function& function, const std::string& text) {
   PyErr_SetString(PyExc_TypeError, (function.name + "(): " + text).c_str());
@@ -206,9 +234,14 @@ PyObject* type_of(const std::exception& error) {
 }
 
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
-  const simt::Function& function = *reinterpret_cast<FunctionObject*>(self)->function;
+  FunctionObject* built = in_current_mode(reinterpret_cast<FunctionObject*>(self));
+  if (!built) return nullptr;
+  const simt::Function& function = *built->function;
   std::vector<simt::Value> values;
   if (!gather(function, args, kwargs, values)) return nullptr;
+  const bool checks = simt::options().mode == simt::Mode::check;
+  if (checks)
+    for (const auto& value : values) note_tensors(value);
   simt::Value result;
   PyObject* type = nullptr;
   std::string text;
@@ -233,6 +266,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   simt::Fault fault;
   const bool faulted = simt::finish_call(fault, type != nullptr);
+  if (checks) simt::forget_arguments();
   PyEval_RestoreThread(state);
   flush_printed();
   if (PyErr_Occurred()) return nullptr;      // Ctrl-C while a kernel ran
@@ -248,7 +282,10 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 void destroy(PyObject* self) {
-  delete reinterpret_cast<FunctionObject*>(self)->function;
+  auto* object = reinterpret_cast<FunctionObject*>(self);
+  delete object->function;
+  Py_XDECREF(object->owner);
+  for (PyObject* other : object->others) Py_XDECREF(other);
   Py_TYPE(self)->tp_free(self);
 }
 PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(reinterpret_cast<FunctionObject*>(self)->function->name.c_str()); }
@@ -269,7 +306,7 @@ struct GuardAllocator final : c10::Allocator {
   static void free(void* pointer) { simt::release(pointer); }
   c10::DataPtr allocate(std::size_t bytes) override {
     if (!on || bytes == 0) return usual->allocate(bytes);
-    void* pointer = simt::allocate(bytes);
+    void* pointer = simt::allocate_at(bytes, nullptr);
     TORCH_CHECK_WITH(OutOfMemoryError, pointer, "There is no memory for a tensor of ", (bytes + (1 << 20) - 1) >> 20, " MiB.");
     return {pointer, pointer, &free, c10::Device(c10::DeviceType::CPU)};
   }
@@ -292,7 +329,9 @@ void GuardAllocator::raw_free(void* pointer) {
 
 PyObject* load(PyObject*, PyObject* args) {
   const char* path;
-  if (!PyArg_ParseTuple(args, "s", &path)) return nullptr;
+  int mode;
+  PyObject* owner;
+  if (!PyArg_ParseTuple(args, "siO", &path, &mode, &owner)) return nullptr;
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     PyErr_SetString(PyExc_ImportError, dlerror());
@@ -314,6 +353,9 @@ PyObject* load(PyObject*, PyObject* args) {
     auto* object = PyObject_New(FunctionObject, &function_type);
     if (!object) return nullptr;
     object->function = new simt::Function(std::move(function));
+    object->mode = mode;
+    object->owner = Py_NewRef(owner);
+    std::fill(std::begin(object->others), std::end(object->others), nullptr);
     PyDict_SetItemString(result.get(), name.c_str(), reinterpret_cast<PyObject*>(object));
     Py_DECREF(object);
   }
@@ -328,10 +370,11 @@ PyObject* set_error_maker(PyObject*, PyObject* callable) {
 
 PyObject* set_options(PyObject*, PyObject* args) {
   simt::Options& options = simt::options();
-  int schedule, threads;
+  int schedule, threads, mode;
   unsigned long long seed;
   double seconds;
-  if (!PyArg_ParseTuple(args, "iKdi", &schedule, &seed, &seconds, &threads)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iKdii", &schedule, &seed, &seconds, &threads, &mode)) return nullptr;
+  options.mode = static_cast<simt::Mode>(mode);
   options.schedule = schedule;
   options.seed = seed;
   options.seconds = seconds;
@@ -366,10 +409,72 @@ PyObject* set_device(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// A place in a module's code for the source-line lookup: (path, offset), or None.
+PyObject* place(std::uintptr_t code) {
+  const simt::Module* module = code ? simt::module_of(code) : nullptr;
+  if (!module) Py_RETURN_NONE;
+  return Py_BuildValue("(sK)", module->path.c_str(), static_cast<unsigned long long>(code - module->base));
+}
+
+PyObject* take_findings(PyObject*, PyObject*) {
+  THPObjectPtr all(PyList_New(0));
+  for (const auto& f : simt::take_findings()) {
+    THPObjectPtr places(PyList_New(0));
+    for (const auto& each : f.places) {
+      THPObjectPtr item(Py_BuildValue("(sK)", each.module.c_str(), static_cast<unsigned long long>(each.offset)));
+      PyList_Append(places.get(), item.get());
+    }
+    // The return address is one past the call; the call is what has the line.
+    if (PyObject* own = place(f.code ? f.code - 1 : 0); own != Py_None) PyList_Insert(places.get(), 0, own), Py_DECREF(own);
+    THPObjectPtr block(f.in_thread ? triple(f.block) : Py_NewRef(Py_None)), thread(f.in_thread ? triple(f.thread) : Py_NewRef(Py_None));
+    THPObjectPtr other(f.has_other ? Py_BuildValue("(sNNN)", f.other_what.c_str(), triple(f.other_block), triple(f.other_thread),
+                                                   place(f.other_code ? f.other_code - 1 : 0))
+                                   : Py_NewRef(Py_None));
+    THPObjectPtr item(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:s,s:s,s:i,s:O,s:O,s:O,s:O,s:O,s:s,s:K,s:K}", "check", f.check.c_str(), "what",
+                                    f.what.c_str(), "space", f.space.c_str(), "array", f.array.c_str(), "type", f.type.c_str(), "index",
+                                    static_cast<long long>(f.index), "elements", static_cast<unsigned long long>(f.elements), "element",
+                                    static_cast<unsigned long long>(f.element), "kernel", f.kernel.c_str(), "file", f.file.c_str(), "line", f.line,
+                                    "places", places.get(), "block", block.get(), "thread", thread.get(), "other", other.get(), "warning",
+                                    f.warning ? Py_True : Py_False, "message", f.message.c_str(), "count",
+                                    static_cast<unsigned long long>(f.count), "first", static_cast<unsigned long long>(f.first)));
+    if (!item) return nullptr;
+    PyList_Append(all.get(), item.get());
+  }
+  return all.release();
+}
+
+// Where atomic operations were executed: [(kernel, kind, (path, offset))].
+PyObject* take_atomics(PyObject*, PyObject*) {
+  THPObjectPtr all(PyList_New(0));
+  for (const auto& [code, site] : simt::take_atomics()) {
+    THPObjectPtr item(Py_BuildValue("(sIN)", site.kernel.c_str(), site.kind, place(code - 1)));
+    PyList_Append(all.get(), item.get());
+  }
+  return all.release();
+}
+
+// What programs have allocated since a moment and not freed: [(bytes, (path, offset))].
+PyObject* leaks(PyObject*, PyObject* args) {
+  unsigned long long since;
+  if (!PyArg_ParseTuple(args, "K", &since)) return nullptr;
+  THPObjectPtr all(PyList_New(0));
+  for (const auto& leak : simt::leaks(since)) {
+    THPObjectPtr item(Py_BuildValue("(KN)", static_cast<unsigned long long>(leak.bytes), place(leak.code - 1)));
+    PyList_Append(all.get(), item.get());
+  }
+  return all.release();
+}
+
+PyObject* now(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(simt::now()); }
+
 PyMethodDef methods[] = {
-    {"load", load, METH_VARARGS, "load(path) -> {name: function}: opens a compiled extension"},
+    {"take_findings", take_findings, METH_NOARGS, "take_findings() -> [dict]: what checked launches found, and forgets it"},
+    {"take_atomics", take_atomics, METH_NOARGS, "take_atomics() -> [(kernel, kind, place)]: where checked kernels used atomics"},
+    {"leaks", leaks, METH_VARARGS, "leaks(since) -> [(bytes, place)]: allocations of programs that were not freed"},
+    {"now", now, METH_NOARGS, "now() -> a moment for leaks()"},
+    {"load", load, METH_VARARGS, "load(path, mode, owner) -> {name: function}: opens a compiled extension; owner(mode) gives the same of another mode"},
     {"set_error_maker", set_error_maker, METH_O, "called with a fault's fields, returns the exception to raise"},
-    {"set_options", set_options, METH_VARARGS, "set_options(schedule, seed, seconds, threads)"},
+    {"set_options", set_options, METH_VARARGS, "set_options(schedule, seed, seconds, threads, mode)"},
     {"set_guard", set_guard, METH_VARARGS, "set_guard(0 none | 1 end | 2 front)"},
     {"set_device", set_device, METH_VARARGS, "set_device(name, limits…)"},
     {nullptr, nullptr, 0, nullptr}};

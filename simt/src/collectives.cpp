@@ -1,8 +1,12 @@
 // Barriers, warp exchanges and active masks: where threads of a block wait for each other.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+#include "check.h"
+#include "count.h"
 #include "schedule.h"
 
 namespace simt {
@@ -54,8 +58,12 @@ bool complete(const Block& block, const Meeting& meeting, unsigned warp) {
   return missing == 0 || (missing & ~gone_lanes(block, warp)) == 0;
 }
 
+// Whether a meeting orders the lanes' accesses to memory; an exchange of values does not.
+bool synchronizes(const char* what) { return std::strcmp(what, "__syncwarp()") == 0 || std::strcmp(what, "sync()") == 0; }
+
 // Every arrived lane but `except` becomes ready; all of them hold the result.
 void finish(Block& block, Meeting* meeting, unsigned warp, unsigned except) {
+  if (Checker* checker = this_worker->checker; checker && synchronizes(meeting->what)) checker->warp_synced(warp, meeting->arrived);
   auto& open = block.meetings[warp];
   open.erase(std::find(open.begin(), open.end(), meeting));
   meeting->readers = static_cast<unsigned>(__builtin_popcount(meeting->arrived));
@@ -73,6 +81,7 @@ void finish(Block& block, Meeting* meeting, unsigned warp, unsigned except) {
 // simt_barrier (fiber.cpp) calls this.
 extern "C" void simt_arrive(int line) {
   Worker& worker = *this_worker;
+  if (__builtin_expect(worker.counter != nullptr, 0)) record_together(worker, Together::barrier, "__syncthreads()", line);
   Block& block = *worker.block;
   if (block.barrier_arrived == 0) {
     block.barrier_line = line;
@@ -85,6 +94,7 @@ extern "C" void simt_arrive(int line) {
     return;
   }
   block.barrier_arrived = 0;
+  if (__builtin_expect(worker.checker != nullptr, 0)) worker.checker->barrier();
   block.vote_result = static_cast<int>(block.votes);
   block.votes = 0;
   // All go on in the starting order, the calling thread at its own place in it.
@@ -126,6 +136,7 @@ void report_barrier(Block& block) {
     if (block.wait[t] == Wait::barrier && block.line[t] == line) continue;
     const char* where = block.wait[t] == Wait::barrier ? " waits at another one, in "
                         : block.wait[t] == Wait::grid  ? " waits for the whole grid in "
+                        : block.wait[t] == Wait::place ? " waits for other threads in "
                                                        : " waits for its warp in ";
     note_failure("barrier_divergence",
                  name_of(first, "Thread ") + " waits at the __syncthreads() in " + lines(line) + ", while " + name_of(t) + where +
@@ -145,6 +156,7 @@ void report_meeting(Block& block, const Meeting& meeting, unsigned warp) {
   std::string elsewhere = "never comes";
   if (block.wait[thread] == Wait::barrier) elsewhere = "waits at the barrier in " + lines(block.line[thread]);
   if (block.wait[thread] == Wait::grid) elsewhere = "waits for the whole grid in " + lines(block.line[thread]);
+  if (block.wait[thread] == Wait::place) elsewhere = std::string("waits in ") + block.place_name[thread] + " in " + lines(block.line[thread]);
   if (block.wait[thread] == Wait::exchange)
     for (const Meeting* other : block.meetings[warp])
       if (other->arrived >> lane & 1) {
@@ -159,6 +171,15 @@ void report_meeting(Block& block, const Meeting& meeting, unsigned warp) {
                meeting.line, warp * 32 + here);
 }
 
+void report_sleeper(Block& block, unsigned thread) {
+  const auto alike = threads_where(block, [&](unsigned t) { return block.wait[t] == Wait::place && block.place[t] == block.place[thread]; });
+  note_failure("barrier_divergence",
+               name_of(thread, "Thread ") + others(alike.size()) + (alike.size() == 1 ? " waits" : " wait") + " in " +
+                   block.place_name[thread] + " in " + lines(block.line[thread]) +
+                   ", but no thread is left that could still arrive there. As many arrivals must come as it was told to expect.",
+               block.line[thread], thread);
+}
+
 }  // namespace
 
 int barrier_vote(Vote vote, bool predicate, int line) {
@@ -171,12 +192,14 @@ int barrier_vote(Vote vote, bool predicate, int line) {
 }
 
 void grid_barrier(int line) {
+  if (this_worker->counter) record_together(*this_worker, Together::grid_barrier, "grid sync()", line);
   ++this_worker->block->grid_arrived;
   wait_for(Wait::grid, line);
 }
 
 Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line) {
   Worker& worker = *this_worker;
+  if (worker.counter) record_together(worker, Together::exchange, what, line);
   Block& block = *worker.block;
   const unsigned thread = cursor.current, warp = thread / 32, lane = thread % 32;
   let_go(block, thread);
@@ -246,6 +269,8 @@ void report_deadlock(Block& block) {
     if (!block.meetings[warp].empty()) return report_meeting(block, *block.meetings[warp].front(), warp);
   for (unsigned t = 0; t < block.count; ++t)
     if (block.wait[t] == Wait::barrier) return report_barrier(block);
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] == Wait::place) return report_sleeper(block, t);
   unsigned waiting = 0, returned = 0;
   for (unsigned t = 0; t < block.count; ++t) {
     if (block.wait[t] == Wait::grid) waiting = t;
@@ -265,6 +290,40 @@ void device_assert(const char* expression, int line) {
   const std::string text = std::string("The assertion `") + expression + "` in line " + std::to_string(line) + " is false.";
   if (!this_worker || !this_worker->in_kernel) throw std::runtime_error(text);
   fail("device_assert", text, line, cursor.current);
+}
+
+void misused(const char* reason, const char* text, int line) { fail(reason, text, line, cursor.current); }
+
+void sleep_at(const volatile void* place, const char* what, int line) {
+  Block& block = *this_worker->block;
+  block.place[cursor.current] = place;
+  block.place_name[cursor.current] = what;
+  wait_for(Wait::place, line);
+}
+
+void wake(const volatile void* place) {
+  Block& block = *this_worker->block;
+  if (cursor.waiting == 0) return;
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] == Wait::place && block.place[t] == place) block.make_ready(t);
+}
+
+void let_others_run(int line) {
+  Worker& worker = *this_worker;
+  Block& block = *worker.block;
+  const unsigned thread = cursor.current;
+  block.line[thread] = line;
+  block.fiber[thread] = worker.fiber;
+  block.make_ready(thread);
+  ++cursor.waiting;
+  cursor.waited = 1;
+  if (cursor.next < cursor.count) {
+    worker.fiber = take_fiber(worker);
+    simt_switch(&block.stack[thread], worker.fiber->start);
+    return;
+  }
+  if (block.ready_count == 1) sched_yield();
+  go_on(worker, &block.stack[thread]);
 }
 
 void trap(int line) { fail("device_assert", "The kernel called __trap() in line " + std::to_string(line) + ".", line, cursor.current); }

@@ -67,6 +67,7 @@ void on_signal(int number, siginfo_t* info, void* raw) {
     sigaction(number, &before[number], nullptr);
     return;
   }
+  if (number == SIGSEGV && worker->checker && info->si_code > 0 && open_fence(reinterpret_cast<std::uintptr_t>(info->si_addr))) return;
   if (number == abort_signal()) {
     if (!worker->job || !worker->job->cancelled) return;
     if (worker->critical) {

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <thread>
 
+#include "check.h"
+#include "count.h"
 #include "memory.h"
 #include "options.h"
 #include "worker.h"
@@ -25,8 +27,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int invalid_value = 1;
 constexpr int invalid_configuration = 9;
-constexpr int launch_failure = 719;
 constexpr int cooperative_too_large = 720;
+
+// The CUDA error that a GPU reports for a failed kernel.
+int code_of(const std::string& reason) {
+  if (reason == "out_of_bounds" || reason == "illegal_address") return 700;
+  if (reason == "kernel_timeout") return 702;
+  if (reason == "device_assert") return 710;
+  if (reason == "misaligned") return 716;
+  return 719;      // unspecified launch failure
+}
 
 Options current;
 Device played;
@@ -36,7 +46,8 @@ struct Errors {
   int last = 0;
   int newest = 0;             // whose sentence `text` is
   bool looked = true;         // nothing is waiting to be told
-  bool sticky = false;        // a kernel faulted: every later call fails until the error is taken by Python
+  bool sticky = false;        // a kernel faulted: every later call fails until the error is taken by Python,
+  int failed = 0;             // with this code
   std::string text;
   Fault launch;               // a launch that was refused, for Python
   Fault fault;                // what failed; without a reason, nothing did
@@ -70,6 +81,14 @@ class Pool {
       if (done_.wait_for(lock, std::chrono::milliseconds(job.cancelled ? 5 : 50)) == std::cv_status::timeout && running_ > 0) watch(job, deadline, lock);
     }
     job_ = nullptr;
+  }
+
+  // Those of the workers that took part in the last launch.
+  std::vector<Checker*> checkers() const {
+    std::vector<Checker*> all;
+    for (const auto& worker : workers_)
+      if (worker->checker) all.push_back(std::exchange(worker->checker, nullptr));
+    return all;
   }
 
  private:
@@ -239,6 +258,15 @@ void refuse(const Launch& launch, int code, const std::string& why) {
   errors.launch = std::move(fault);
 }
 
+// A launch through a pointer is known by the pointer's name only: the kernel's own takes its place.
+void name_kernel(Launch& launch, const Module& module) {
+  const auto head = module.heads.find(reinterpret_cast<std::uintptr_t>(launch.function));
+  if (head == module.heads.end()) return;
+  launch.site.kernel = head->second.name.c_str();
+  launch.site.parameters = head->second.parameters.c_str();
+  launch.site.defined = head->second.defined;
+}
+
 void find_arrays(Job& job) {
   if (!job.module) return;
   const std::string kernel = base_name(job.launch->site.kernel);
@@ -254,7 +282,7 @@ void find_arrays(Job& job) {
 
 void report_damage(const Launch& launch) {
   const Place place = damaged();
-  if (!place.found) return;
+  if (!place.found || current.mode == Mode::check) return;      // the probes have told it better
   std::string name = "a tensor";
   std::string names = launch.site.parameters ? launch.site.parameters : "";
   for (unsigned i = 0, at = 0; i < launch.argument_count; ++i) {
@@ -280,13 +308,15 @@ Options& options() { return current; }
 void set_device(const Device& device) { played = device; }
 const Device& device() { return played; }
 
-void run(const Launch& launch) {
+void run(const Launch& given) {
   if (errors.sticky) return;      // as on a GPU: after a fault nothing runs
+  Launch launch = given;
   std::lock_guard one(pool().launching);
   install_handlers();
   Job job;
   job.launch = &launch;
   job.module = module_of(reinterpret_cast<std::uintptr_t>(launch.threads));
+  if (launch.site.defined == 0 && job.module) name_kernel(launch, *job.module);
   job.blocks = 1ull * launch.config.grid.x * launch.config.grid.y * launch.config.grid.z;
   job.schedule = current.schedule;
   job.seed = current.seed;
@@ -296,7 +326,16 @@ void run(const Launch& launch) {
   if (!why.empty()) return refuse(launch, code, why);
   const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
+  const bool checks = current.mode == Mode::check && job.module;
+  const KernelsReach reach;
+  if (checks) begin_checked(job);
+  if (current.mode == Mode::count) begin_counting(job);
   pool().run(job, launch.cooperative, current.seconds);
+  if (checks) {
+    end_checked(pool().checkers());
+    close_fences();
+  }
+  if (job.counting) end_counting(job);
   if (job.timed_out && !fault_pending()) {
     Fault fault;
     fault.reason = "kernel_timeout";
@@ -309,16 +348,17 @@ void run(const Launch& launch) {
   report_damage(launch);
   if (fault_pending()) {
     errors.sticky = true;
-    errors.last = errors.newest = launch_failure;
-    errors.text = "a kernel failed";
     take_fault(errors.fault);
+    errors.last = errors.newest = errors.failed = code_of(errors.fault.reason);
+    errors.text = "a kernel failed";
+    if (current.mode == Mode::check) add_finding(finding_of(errors.fault));
   }
 }
 
 int take_error() {
   const int code = errors.last;
   errors.looked = true;
-  if (!errors.sticky) errors.last = 0;
+  errors.last = 0;
   return code;
 }
 
@@ -328,7 +368,7 @@ int peek_error() {
 }
 
 int sticky_error() {
-  return errors.sticky ? errors.last : 0;
+  return errors.sticky ? errors.failed : 0;
 }
 
 void set_error(int code, const char* text) {
@@ -354,6 +394,14 @@ bool finish_call(Fault& fault, bool threw) {
   }
   if (refused && (unlooked || threw)) {
     fault = launch;
+    if (current.mode == Mode::check) {
+      Finding finding = finding_of(fault);
+      if (unlooked) {
+        finding.check = "unchecked_error";
+        finding.message += " Nobody looks at the error: call cudaGetLastError() after a launch.";
+      }
+      add_finding(std::move(finding));
+    }
     return true;
   }
   return false;
@@ -368,6 +416,11 @@ int print(const char* format, ...) {
   char line[4096];
   va_list arguments;
   va_start(arguments, format);
+  if (current.program && !this_worker) {      // the host's own printf
+    const int written = std::vprintf(format, arguments);
+    va_end(arguments);
+    return written;
+  }
   const int length = std::vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
   Worker* worker = this_worker;

@@ -3,6 +3,7 @@
 
 #include <simt/host.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,11 +11,23 @@
 #include <map>
 #include <mutex>
 
+#include "options.h"
+
 namespace simt {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t fence = 1 << 20;      // wide enough that a stray row or plane still lands in it
+
+// Wide enough that a stray row or plane still lands in it; where address space is not limited, that any 32-bit index does.
+std::size_t fence_bytes() {
+  static const std::size_t bytes = [] {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    return limit.rlim_cur == RLIM_INFINITY ? std::size_t(1) << 33 : std::size_t(1) << 20;
+  }();
+  return bytes;
+}
+
 constexpr std::size_t alignment = 16;       // of the address handed out: a float4 must fit
 constexpr std::size_t remembered = 256;     // freed allocations kept for messages
 
@@ -24,6 +37,9 @@ struct Block {
   std::size_t mapped;   // its length
   char* data;           // accessible part
   std::size_t room;     // length of the accessible part
+  std::uint64_t serial = 0;
+  std::uintptr_t code = 0;   // where a program asked for it
+  bool closed = false;       // the host may not touch it
 };
 
 std::mutex mutex;
@@ -35,6 +51,25 @@ struct Freed { std::uintptr_t base; std::size_t bytes; };
 Freed freed[remembered];
 std::size_t freed_count = 0;
 Guard guard = Guard::none;
+std::uint64_t serial = 0;
+constexpr std::size_t most_open = 4096;
+std::vector<std::uintptr_t>& open_pages() {
+  static auto* pages = new std::vector<std::uintptr_t>;
+  return *pages;
+}
+
+std::size_t closed_blocks = 0;
+
+// Lets the host reach a closed block, or not any more.
+void let_reach(const Block& block, bool reach) { mprotect(block.data, block.room, reach ? PROT_READ | PROT_WRITE : PROT_NONE); }
+
+// The live block that holds an address, or null.
+const Block* block_at(std::uintptr_t address) {
+  auto after = live().upper_bound(address);
+  if (after == live().begin()) return nullptr;
+  const auto& [base, block] = *std::prev(after);
+  return address < base + block.bytes ? &block : nullptr;
+}
 
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
@@ -55,8 +90,13 @@ void* plain(std::size_t bytes, Block& block) {
 void* fenced(std::size_t bytes, Block& block) {
   const std::size_t room = round_up(std::max<std::size_t>(bytes, 1), page);
   if (room < bytes) return nullptr;
-  const std::size_t mapped = room + 2 * fence;
+  std::size_t fence = fence_bytes(), mapped = room + 2 * fence;
   void* map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED && fence > 1 << 20) {       // thousands of tensors: the address space has an end
+    fence = 1 << 20;
+    mapped = room + 2 * fence;
+    map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
   if (map == MAP_FAILED) return nullptr;
   char* data = static_cast<char*>(map) + fence;
   if (mprotect(data, room, PROT_READ | PROT_WRITE) != 0) {
@@ -98,14 +138,71 @@ void set_guard(Guard value) {
   guard = value;
 }
 
-void* allocate(std::size_t bytes) {
+void* allocate(std::size_t bytes) { return allocate_at(bytes, __builtin_return_address(0)); }
+
+void* allocate_at(std::size_t bytes, const void* code) {
   std::lock_guard lock(mutex);
   Block block;
   void* pointer = guard == Guard::none ? plain(bytes, block) : fenced(bytes, block);
   if (!pointer) return nullptr;
   mark(block.data, block.map ? block.room : block.bytes);
+  block.serial = ++serial;
+  block.code = reinterpret_cast<std::uintptr_t>(code);
   live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;
   return pointer;
+}
+
+void close_to_host(void* pointer) {
+  if (!options().program || options().mode != Mode::check) return;
+  std::lock_guard lock(mutex);
+  auto found = live().find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == live().end() || !found->second.map) return;
+  found->second.closed = true;
+  ++closed_blocks;
+  let_reach(found->second, false);
+}
+
+bool closed_to_host(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  const Block* block = block_at(address);
+  return block && block->closed;
+}
+
+void let_reach_all(bool reach) {
+  std::lock_guard lock(mutex);
+  if (closed_blocks == 0) return;
+  for (const auto& [base, block] : live())
+    if (block.closed) let_reach(block, reach);
+}
+
+namespace {
+// Opens the closed blocks that a copy touches. Holds no lock: the copy may fault.
+struct Reached {
+  Block blocks[2];
+  int count = 0;
+  Reached(const void* a, const void* b) {
+    std::lock_guard lock(mutex);
+    if (closed_blocks == 0) return;
+    for (const void* pointer : {a, b}) {
+      const Block* block = block_at(reinterpret_cast<std::uintptr_t>(pointer));
+      if (block && block->closed) blocks[count++] = *block;
+    }
+    for (int i = 0; i < count; ++i) let_reach(blocks[i], true);
+  }
+  ~Reached() {
+    for (int i = 0; i < count; ++i) let_reach(blocks[i], false);
+  }
+};
+}  // namespace
+
+void move_bytes(void* target, const void* source, std::size_t bytes) {
+  const Reached reached(target, source);
+  std::memmove(target, source, bytes);
+}
+
+void set_bytes(void* target, int byte, std::size_t bytes) {
+  const Reached reached(target, nullptr);
+  std::memset(target, byte, bytes);
 }
 
 bool release(void* pointer) {
@@ -114,6 +211,7 @@ bool release(void* pointer) {
   auto found = live().find(reinterpret_cast<std::uintptr_t>(pointer));
   if (found == live().end()) return false;
   const Block block = found->second;
+  closed_blocks -= block.closed;
   freed[freed_count++ % remembered] = {found->first, block.bytes};
   live().erase(found);
   if (block.map) munmap(block.map, block.mapped);
@@ -144,6 +242,51 @@ Place place_of(std::uintptr_t address) {
     if (address >= freed[i].base && address < freed[i].base + freed[i].bytes) consider(freed[i].base, freed[i].bytes, true);
   if (distance > (std::uintptr_t(1) << 32)) return {};
   return best;
+}
+
+std::vector<Extent> extents() {
+  std::lock_guard lock(mutex);
+  std::vector<Extent> all;
+  all.reserve(live().size());
+  for (const auto& [base, block] : live()) all.push_back({base, block.bytes});
+  return all;
+}
+
+// Called by the handler of a fault in a kernel, which holds no lock of this file.
+bool open_fence(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  if (open_pages().size() >= most_open) return false;
+  const std::uintptr_t at = address / page * page;
+  for (const auto& [base, block] : live()) {
+    const auto map = reinterpret_cast<std::uintptr_t>(block.map);
+    if (!map || at < map || at >= map + block.mapped) continue;
+    if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;
+    open_pages().push_back(at);
+    return true;
+  }
+  return false;
+}
+
+void close_fences() {
+  std::lock_guard lock(mutex);
+  for (const std::uintptr_t at : open_pages()) {
+    madvise(reinterpret_cast<void*>(at), page, MADV_DONTNEED);
+    mprotect(reinterpret_cast<void*>(at), page, PROT_NONE);
+  }
+  open_pages().clear();
+}
+
+std::uint64_t now() {
+  std::lock_guard lock(mutex);
+  return serial;
+}
+
+std::vector<Leak> leaks(std::uint64_t since) {
+  std::lock_guard lock(mutex);
+  std::vector<Leak> all;
+  for (const auto& [base, block] : live())
+    if (block.code && block.serial > since) all.push_back({block.bytes, block.code});
+  return all;
 }
 
 Place damaged() {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <simt/runtime.h>
 
@@ -21,6 +22,36 @@ struct Place {
   std::size_t bytes = 0;
 };
 Place place_of(std::uintptr_t address);
+
+// What is allocated now, by address.
+struct Extent {
+  std::uintptr_t base;
+  std::size_t bytes;
+};
+std::vector<Extent> extents();
+
+// Makes the page of a fence that `address` lies in accessible, so that a kernel that strays there goes on; false if it
+// lies in none, or too many are open. close_fences() shuts them all.
+bool open_fence(std::uintptr_t address);
+void close_fences();
+
+// Memory of cudaMalloc and its kin that was allocated after `since` (of now()) and not freed.
+struct Leak {
+  std::size_t bytes;
+  std::uintptr_t code;     // where it was asked for
+};
+SIMT_API std::uint64_t now();
+SIMT_API std::vector<Leak> leaks(std::uint64_t since);
+SIMT_API void* allocate_at(std::size_t bytes, const void* code);    // code: null for memory that is no kernel's to free
+
+// In a checked program the host may not touch what cudaMalloc gave it, as with a GPU: only kernels and copies do.
+bool closed_to_host(std::uintptr_t address);
+void let_reach_all(bool reach);
+struct KernelsReach {
+  KernelsReach() { let_reach_all(true); }
+  ~KernelsReach() { let_reach_all(false); }
+  KernelsReach(const KernelsReach&) = delete;
+};
 
 // First live allocation whose slack (the bytes between its end and its fence) was written; base 0 if none.
 Place damaged();

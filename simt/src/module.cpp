@@ -13,6 +13,7 @@
 #include <iterator>
 #include <list>
 #include <mutex>
+#include <sstream>
 
 extern "C" void* __tls_get_addr(void*);
 
@@ -98,23 +99,40 @@ std::uintptr_t owner_of(const Symbols& symbols, const char* name) {
 }
 
 // Thread-local objects that the source declares __shared__; a header's own thread_local is none of ours.
-std::vector<SharedArray> shared_arrays(const Module& module, const std::vector<std::string>& declared) {
+std::vector<SharedArray> shared_arrays(const Module& module, const std::vector<std::string>& declared, std::vector<SharedArray>& guards) {
   const Symbols symbols(module.path);
   std::vector<SharedArray> arrays;
   for (std::size_t i = 0; i < symbols.count; ++i) {
     const auto& symbol = symbols.first[i];
     if (ELF64_ST_TYPE(symbol.st_info) != STT_TLS || symbol.st_shndx == SHN_UNDEF) continue;
     const char* name = symbols.name(symbol);
+    if (std::strncmp(name, "_ZGV", 4) == 0) continue;      // the compiler's note that an array of a class is constructed
     const std::string text = demangle(name);
+    if (text.starts_with("guard variable for ")) guards.push_back({"", "", "", 0, symbol.st_value, symbol.st_size});
     const auto split = text.rfind("::");
     const std::string variable = split == std::string::npos ? text : text.substr(split + 2);
-    if (std::find(declared.begin(), declared.end(), variable) == declared.end()) continue;
+    if (variable != "simt_storage" && std::find(declared.begin(), declared.end(), variable) == declared.end()) continue;
     const bool local = std::strncmp(name, "_ZZ", 3) == 0 && split != std::string::npos;
     const std::string function = local ? text.substr(0, split) : "";
     const std::uintptr_t code = local ? owner_of(symbols, name) : 0;
-    arrays.push_back({local ? base_name(function) : "", function, code ? module.base + code : 0, symbol.st_value, symbol.st_size});
+    arrays.push_back({variable, local ? base_name(function) : "", function, code ? module.base + code : 0, symbol.st_value, symbol.st_size});
   }
   return arrays;
+}
+
+std::vector<Variable> variables_of(const Module& module) {
+  const Symbols symbols(module.path);
+  std::vector<Variable> variables;
+  for (std::size_t i = 0; i < symbols.count; ++i) {
+    const auto& symbol = symbols.first[i];
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+    const std::string text = demangle(symbols.name(symbol));
+    if (text.find(' ') != std::string::npos && text.find("::") == std::string::npos) continue;      // a vtable, a guard
+    if (text.starts_with("std::") || text.starts_with("__") || text.starts_with("simt")) continue;
+    const auto split = text.rfind("::");
+    variables.push_back({split == std::string::npos ? text : text.substr(split + 2), symbol.st_value, symbol.st_size});
+  }
+  return variables;
 }
 
 std::vector<std::string> split_names(const char* names) {
@@ -129,6 +147,51 @@ std::vector<std::string> split_names(const char* names) {
     }
   }
   return result;
+}
+
+// "void ns::k<float, 4>(int)" -> "k<float, 4>"
+std::string name_with_arguments(const std::string& function) {
+  std::size_t start = 0, depth = 0, end = function.size();
+  for (std::size_t i = 0; i < function.size(); ++i) {
+    const char c = function[i];
+    if (c == '<') ++depth;
+    else if (c == '>') --depth;
+    else if (depth > 0) continue;
+    else if (c == ' ' || c == ':') start = i + 1;
+    else if (c == '(' && function.compare(i, 21, "(anonymous namespace)") != 0) {
+      end = i;
+      break;
+    }
+  }
+  return function.substr(start, end - start);
+}
+
+// The module's kernels by their addresses, with what `lines` tells of them.
+std::map<std::uintptr_t, KernelHead> heads_of(const Module& module, const char* lines) {
+  std::map<std::string, KernelHead> told;
+  for (std::istringstream all(lines ? lines : ""); all.good();) {
+    KernelHead head;
+    std::string name, defined;
+    std::getline(all, name, '\t');
+    std::getline(all, head.parameters, '\t');
+    std::getline(all, defined);
+    head.defined = std::atoi(defined.c_str());
+    told.emplace(name, head);
+  }
+  std::map<std::uintptr_t, KernelHead> heads;
+  const Symbols symbols(module.path);
+  for (std::size_t i = 0; i < symbols.count; ++i) {
+    const auto& symbol = symbols.first[i];
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
+    const std::string text = demangle(symbols.name(symbol));
+    const std::string name = base_name(text);
+    if (std::find(module.kernels.begin(), module.kernels.end(), name) == module.kernels.end()) continue;
+    const auto found = told.find(name);
+    KernelHead head = found == told.end() ? KernelHead{} : found->second;
+    head.name = name_with_arguments(text);
+    heads.emplace(module.base + symbol.st_value, head);
+  }
+  return heads;
 }
 
 }  // namespace
@@ -174,11 +237,13 @@ bool find_library(const void* symbol, Module& module) {
   return search.found;
 }
 
-const Module* register_module(const void* symbol, const char* kernels, const char* shared) {
+const Module* register_module(const void* symbol, const char* kernels, const char* shared, const char* heads) {
   Module module{};
   if (!find_library(symbol, module)) return nullptr;
   module.kernels = split_names(kernels);
-  module.shared = shared_arrays(module, split_names(shared));
+  module.shared = shared_arrays(module, split_names(shared), module.guards);
+  module.variables = variables_of(module);
+  module.heads = heads_of(module, heads);
   std::lock_guard lock(mutex);
   for (auto& known : modules())
     if (known.base == module.base) {

@@ -9,11 +9,15 @@
 
 namespace simt {
 
+enum class Mode { plain, check, count };
+
 struct Options {
+  Mode mode = Mode::plain;
   int schedule = 0;               // 0 forward, 1 reverse, 2 by seed
   unsigned long long seed = 0;
   double seconds = 30;            // for one launch
   int threads = 1;                // operating-system threads
+  bool program = false;           // a program with its own main runs (program.cpp)
   bool (*interrupted)() = nullptr;   // has the user pressed Ctrl-C?
 };
 
@@ -23,5 +27,6 @@ SIMT_API void set_device(const Device& device);
 // After a call of an extension: the fault to raise, if there is one. `threw`: the call ended by an exception.
 SIMT_API bool finish_call(Fault& fault, bool threw);
 SIMT_API std::string take_printed();
+bool flush_printed();                // of a program: to stdout; whether there was anything
 
 }  // namespace simt

@@ -1,6 +1,8 @@
 // The path of a thread that has to wait, kept inline: one stack frame fewer is two cache lines fewer a switch.
 #pragma once
 
+#include <simt/recorder.h>
+
 #include "worker.h"
 
 namespace simt {
@@ -23,6 +25,7 @@ inline __attribute__((always_inline)) void go_on(Worker& worker, void** self) {
     cursor.current = thread;
     threadIdx = cursor.places[thread];
     block.wait[thread] = Wait::nothing;
+    resume_events(thread);
     if (&block.stack[thread] == self) return;
     worker.fiber = block.fiber[thread];
     simt_switch(self, block.stack[thread]);
@@ -43,6 +46,7 @@ inline __attribute__((always_inline)) void wait_for(Wait what, int line) {
   block.wait[thread] = what;
   block.line[thread] = line;
   block.fiber[thread] = worker.fiber;
+  suspend_events(thread);
   ++cursor.waiting;
   cursor.waited = 1;
   go_on(worker, &block.stack[thread]);
@@ -50,6 +54,7 @@ inline __attribute__((always_inline)) void wait_for(Wait what, int line) {
 
 // The running thread stands in the ready ring: it takes its turn.
 inline __attribute__((always_inline)) void yield_ready(Worker& worker) {
+  suspend_events(cursor.current);
   ++cursor.waiting;
   cursor.waited = 1;
   go_on(worker, &worker.block->stack[cursor.current]);

@@ -1,4 +1,7 @@
 // Runs blocks on one operating-system thread: a block's threads as a loop until one has to wait, then as fibers.
+#include "check.h"
+#include "count.h"
+#include "options.h"
 #include "schedule.h"
 
 #include <sys/mman.h>
@@ -32,8 +35,14 @@ Fiber* new_fiber(Worker& worker) {
   const std::size_t i = worker.fibers.size();
   const bool fence = i < fenced_fibers;
   const std::size_t bytes = stack_bytes + 2 * page;
-  char* map = static_cast<char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (!worker.stacks) {
+    void* room = mmap(nullptr, fenced_fibers * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    worker.stacks = room == MAP_FAILED ? nullptr : static_cast<char*>(room);
+    worker.stacks_bytes = worker.stacks ? fenced_fibers * bytes : 0;
+  }
+  char* const within = worker.stacks && i < fenced_fibers ? worker.stacks + i * bytes : nullptr;
+  char* map = static_cast<char*>(mmap(within, bytes, PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (within ? MAP_FIXED : 0), -1, 0));
   if (map == MAP_FAILED) fail("launch_error", "There is no memory left for the stacks of waiting threads.", 0, cursor.current);
   if (fence) mprotect(map, page, PROT_NONE);
   auto fiber = std::make_unique<Fiber>();
@@ -79,7 +88,13 @@ void mark_shared(Worker& worker, const Job& job) {
   if (job.launch->config.shared > 0) mark_words(worker.dynamic_base, job.launch->config.shared);
 }
 
-void start_block(Worker& worker, Block& block, const Job& job, dim3 index) {
+dim3 index_of(std::uint64_t linear, const dim3& grid) {
+  return dim3(static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
+              static_cast<unsigned>(linear / grid.x / grid.y));
+}
+
+void start_block(Worker& worker, Block& block, const Job& job, std::uint64_t linear) {
+  const dim3 index = index_of(linear, job.launch->config.grid);
   const Config& config = job.launch->config;
   const unsigned count = config.block.x * config.block.y * config.block.z;
   block.reset(index, count);
@@ -91,6 +106,7 @@ void start_block(Worker& worker, Block& block, const Job& job, dim3 index) {
   threadIdx = {0, 0, 0};
   mark_shared(worker, job);
   enter(worker, block);
+  if (worker.checker) worker.checker->block_starts(linear);
 }
 
 // Runs fibers until every thread has returned (true) or all that are left wait at the grid's barrier (false).
@@ -103,16 +119,12 @@ bool drive(Worker& worker, Block& block) {
     if (block.ready_count > 0 || cursor.next < cursor.count) continue;
     if (cursor.waiting == 0) return true;
     cursor.current = nobody;
+    if (worker.counter && worker.counter->make_room(block)) continue;
     if (resolve_active_masks(block)) continue;
     if (block.grid_arrived == cursor.waiting && block.grid_arrived == block.count) return false;
     report_deadlock(block);
     return true;
   }
-}
-
-dim3 index_of(std::uint64_t linear, const dim3& grid) {
-  return dim3(static_cast<unsigned>(linear % grid.x), static_cast<unsigned>(linear / grid.x % grid.y),
-              static_cast<unsigned>(linear / grid.x / grid.y));
 }
 
 std::uint64_t scheduled(const Job& job, std::uint64_t position) {
@@ -128,6 +140,7 @@ void prepare(Worker& worker, Job& job) {
   worker.abort_pending = false;
   worker.spared = 0;
   worker.fault = RawFault{};
+  worker.checker = nullptr;
   blockDim = config.block;
   gridDim = config.grid;
   worker.dynamic_base = worker.dynamic_shared - (config.shared + 15) / 16 * 16;
@@ -163,6 +176,23 @@ void prepare(Worker& worker, Job& job) {
   }
 }
 
+// Once the shared memory has its place.
+void prepare_checks(Worker& worker, Job& job) {
+  if (options().mode != Mode::check || !job.module) return;
+  if (!worker.own_checker) worker.own_checker = std::make_shared<Checker>(worker);
+  worker.checker = worker.own_checker.get();
+  worker.checker->begin(job);
+}
+
+void prepare_counts(Worker& worker, Job& job) {
+  worker.counter = nullptr;
+  if (!job.counting) return;
+  auto& own = worker.own_counters[job.module];
+  if (!own) own = std::make_shared<Counter>(worker);
+  worker.counter = own.get();
+  worker.counter->begin(job);
+}
+
 // After a block was given up its stacks hold nothing of value: all of them are idle again.
 void reclaim(Worker& worker) {
   worker.idle.clear();
@@ -183,6 +213,7 @@ void save(Worker& worker, Block& block, const Job& job) {
     block.shared.insert(block.shared.end(), at, at + array.bytes);
   }
   block.shared.insert(block.shared.end(), worker.dynamic_base, worker.dynamic_base + job.launch->config.shared);
+  if (worker.checker) worker.checker->save_shared(block.cells);
 }
 
 void restore(Worker& worker, Block& block, const Job& job) {
@@ -194,6 +225,7 @@ void restore(Worker& worker, Block& block, const Job& job) {
     offset += array.bytes;
   }
   std::memcpy(worker.dynamic_base, block.shared.data() + offset, job.launch->config.shared);
+  if (worker.checker) worker.checker->restore_shared(block.cells);
 }
 
 }  // namespace
@@ -207,6 +239,9 @@ void Block::reset(dim3 where, unsigned threads) {
   votes = 0;
   std::memset(wait, 0, threads * sizeof(wait[0]));
   std::memset(holds, 0, threads * sizeof(holds[0]));
+  if (!copies.empty()) copies.clear();
+  placed_copies.clear();
+  placed_from = 0;
   if (!all_meetings.empty()) {
     for (auto& warp : meetings) warp.clear();
     free_meetings.clear();
@@ -238,6 +273,8 @@ void leave_kernel(Worker& worker) {
 
 void run_blocks(Worker& worker, Job& job) {
   prepare(worker, job);
+  prepare_checks(worker, job);
+  prepare_counts(worker, job);
   Block& block = block_at(worker, 0);
   for (;;) {
     const std::uint64_t from = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
@@ -245,7 +282,8 @@ void run_blocks(Worker& worker, Job& job) {
     const std::uint64_t to = std::min(job.blocks, from + job.chunk);
     for (std::uint64_t i = from; i < to; ++i) {
       if (job.cancelled.load(std::memory_order_relaxed)) break;
-      start_block(worker, block, job, index_of(scheduled(job, i), job.launch->config.grid));
+      if (worker.counter && !worker.counter->block_starts(i, to)) continue;
+      start_block(worker, block, job, scheduled(job, i));
       if (!drive(worker, block)) {
         note_failure("barrier_divergence",
              "A grid-wide sync() needs a cooperative launch: start the kernel with cudaLaunchCooperativeKernel instead of <<<>>>.",
@@ -256,14 +294,19 @@ void run_blocks(Worker& worker, Job& job) {
         reclaim(worker);
         break;
       }
+      if (worker.counter) worker.counter->block_ends(block);
     }
     if (job.cancelled.load(std::memory_order_relaxed)) break;
   }
+  if (worker.checker) worker.checker->end();
+  if (worker.counter) worker.counter->end();
   worker.job = nullptr;
 }
 
 void run_cooperative(Worker& worker, Job& job) {
   prepare(worker, job);
+  prepare_checks(worker, job);
+  prepare_counts(worker, job);
   const auto blocks = static_cast<std::size_t>(job.blocks);
   std::vector<bool> done(blocks, false);
   bool first = true;
@@ -272,23 +315,28 @@ void run_cooperative(Worker& worker, Job& job) {
     for (std::size_t i = 0; i < blocks && !job.cancelled; ++i) {
       if (done[i]) continue;
       Block& block = block_at(worker, i);
+      if (worker.counter) worker.counter->block_resumes();
       if (first) {
-        start_block(worker, block, job, index_of(scheduled(job, i), job.launch->config.grid));
+        start_block(worker, block, job, scheduled(job, i));
       } else {
         restore(worker, block, job);
+        if (worker.checker) worker.checker->block_resumes(scheduled(job, i));
         block.grid_arrived = 0;
         for (unsigned t = 0; t < block.count; ++t)
           if (block.wait[t] == Wait::grid) block.make_ready(t);
       }
       if (drive(worker, block)) {
         done[i] = true;
+        if (worker.counter && !job.cancelled) worker.counter->block_ends(block);
         --left;
       } else {
+        if (worker.counter) worker.counter->block_parks(block);
         save(worker, block, job);
         ++parked;
       }
     }
     first = false;
+    if (worker.checker) worker.checker->blocks_met();
     if (job.cancelled) {
       if (worker.fault.signal) explain(worker);
       break;
@@ -302,6 +350,8 @@ void run_cooperative(Worker& worker, Job& job) {
     }
   }
   reclaim(worker);
+  if (worker.checker) worker.checker->end();
+  if (worker.counter) worker.counter->end();
   worker.job = nullptr;
 }
 

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "fault.h"
 #include "fiber.h"
 #include "module.h"
+#include "probe.h"
 
 namespace simt {
 
@@ -24,7 +26,7 @@ struct Fiber {
   char* low = nullptr;      // lowest usable address
 };
 
-enum class Wait : std::uint8_t { nothing, ready, barrier, exchange, active_mask, grid };
+enum class Wait : std::uint8_t { nothing, ready, barrier, exchange, active_mask, grid, place, full };   // full: of events to count
 
 // Lanes of one warp that meet in one exchange.
 struct Meeting {
@@ -33,6 +35,26 @@ struct Meeting {
   const char* what;
   int line;
   unsigned readers;         // lanes that still hold the result
+};
+
+// One thread's asynchronous copies that nobody has waited for yet.
+struct Copies {
+  struct Copy {
+    void* target;
+    CopyBits bits;
+    unsigned bytes, batch;
+  };
+  std::vector<Copy> waiting;              // oldest first, from `first` on
+  std::size_t first = 0;
+  unsigned committed = 0;                 // batches ended
+};
+
+// A copy that threads of a block make together: it arrives when what stands at the place is complete.
+struct PlacedCopy {
+  const volatile void* place;
+  void* target;
+  CopyBits bits;
+  std::size_t bytes;
 };
 
 // A block: its threads' states and everything that they wait at.
@@ -55,12 +77,20 @@ struct Block {
   unsigned votes;                         // true predicates at the pending barrier
   int vote_result;                        // of the last finished one
 
+  const volatile void* place[max_threads];  // where the thread sleeps
+  const char* place_name[max_threads];
+  std::vector<Copies> copies;             // by thread; empty until one of them copies asynchronously
+  std::vector<PlacedCopy> placed_copies;
+  std::size_t placed_from = 0;            // those before have arrived
+  CopyBits copied;                        // by the copy that arrived last
+
   std::vector<Meeting*> meetings[max_warps];
   std::vector<std::unique_ptr<Meeting>> all_meetings;
   std::vector<Meeting*> free_meetings;
 
   Cursor cursor;                          // saved while another block of the worker runs
   std::vector<char> shared;               // likewise (cooperative launches only)
+  std::vector<Cell> cells;                // what checks know of it
 
   void reset(dim3 where, unsigned threads);
   bool gone(unsigned thread) const;       // has returned
@@ -71,6 +101,9 @@ struct Block {
 };
 
 struct Job;
+class Checker;
+class Counter;
+struct Counting;
 
 struct Worker {
   void* main_stack = nullptr;             // where the scheduler waits while a fiber runs
@@ -91,6 +124,12 @@ struct Worker {
   volatile bool abort_pending = false;
   int spared = 0;                         // aborts of this launch that came while a library's code ran
   RawFault fault;                         // filled by a signal handler
+  char* stacks = nullptr;                 // address space that the first fibers' stacks lie in, one after the other
+  std::size_t stacks_bytes = 0;
+  Checker* checker = nullptr;             // of a checked launch, else null
+  std::shared_ptr<Checker> own_checker;   // kept from launch to launch
+  Counter* counter = nullptr;             // of a counted launch, else null
+  std::map<const Module*, std::shared_ptr<Counter>> own_counters;   // likewise
 };
 
 extern __thread __attribute__((tls_model("initial-exec"))) Worker* this_worker;
@@ -117,6 +156,7 @@ struct Job {
   std::atomic<bool> timed_out{false};
   std::uint64_t seed = 0;
   int schedule = 0;                       // 0 forward, 1 reverse, 2 by seed
+  Counting* counting = nullptr;           // in a counted launch
 };
 
 // worker.cpp

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import simt
-from simt.build import compiler
+from simt.compilers import compiler
 
 _INCLUDE = Path(simt.__file__).parent / "include"
 

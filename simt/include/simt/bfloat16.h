@@ -8,7 +8,7 @@ namespace simt {
 
 SIMT_INLINE float bfloat16_to_float(unsigned short h) { return __uint_as_float((unsigned)h << 16); }
 
-SIMT_INLINE unsigned short float_to_bfloat16(float f) {
+SIMT_COUNTED unsigned short float_to_bfloat16(float f) {
   const unsigned bits = __float_as_uint(f);
   return f != f ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }

@@ -223,7 +223,7 @@ coalesced_group labeled_partition(const Group& group, T label, int line = __buil
   const unsigned own = simt::matching(met, bits);
   unsigned rank = 0, count = 0;
   for (unsigned rest = met.present; rest; ++count) {
-    const unsigned same = simt::matching(met, met.value[__builtin_ctz(rest)]);
+    const unsigned same = simt::matching(met, simt::put_in(met.value, __builtin_ctz(rest)));
     if (same == own) rank = count;
     rest &= ~same;
   }

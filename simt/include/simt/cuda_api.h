@@ -9,6 +9,11 @@
 #include <simt/host.h>
 #include <simt/runtime.h>
 
+#define CUDART_VERSION 13000
+// By these, headers find out that CUDA's are included.
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
+
 // ---- errors: number, name, what CUDA says ----
 
 #define SIMT_CUDA_ERRORS(each)                                                                         \
@@ -93,13 +98,19 @@ inline cudaError_t only_device_0(int ordinal) {
 
 // ---- device ----
 
-inline cudaError_t cudaDeviceSynchronize() { return static_cast<cudaError_t>(simt::sticky_error()); }
-inline cudaError_t cudaDeviceReset() { return cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() { return (cudaError_t)simt::synchronize(); }
+inline cudaError_t cudaDeviceReset() {
+  simt::synchronize();
+  return cudaSuccess;
+}
 inline cudaError_t cudaGetDeviceCount(int* count) { *count = 1; return cudaSuccess; }
 inline cudaError_t cudaGetDevice(int* ordinal) { *ordinal = 0; return cudaSuccess; }
 inline cudaError_t cudaSetDevice(int ordinal) { return simt::only_device_0(ordinal); }
 inline cudaError_t cudaRuntimeGetVersion(int* version) { *version = 13000; return cudaSuccess; }
 inline cudaError_t cudaDriverGetVersion(int* version) { *version = 13000; return cudaSuccess; }
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+inline constexpr unsigned cudaDeviceScheduleAuto = 0, cudaDeviceScheduleSpin = 1, cudaDeviceScheduleYield = 2;
+inline constexpr unsigned cudaDeviceScheduleBlockingSync = 4, cudaDeviceMapHost = 8;
 inline cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = (size_t)simt::device().global_bytes;
   return cudaSuccess;
@@ -125,13 +136,16 @@ struct cudaDeviceProp {
   size_t totalConstMem;
   int major, minor, clockRate;
   size_t textureAlignment;
-  int multiProcessorCount, integrated, canMapHostMemory, concurrentKernels, ECCEnabled;
+  int multiProcessorCount, integrated, canMapHostMemory, computeMode, concurrentKernels, ECCEnabled;
+  int deviceOverlap, kernelExecTimeoutEnabled, tccDriver, isMultiGpuBoard, multiGpuBoardGroupID;
+  size_t texturePitchAlignment, surfaceAlignment;
   int pciBusID, pciDeviceID, pciDomainID, asyncEngineCount, unifiedAddressing;
   int memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize;
   int maxThreadsPerMultiProcessor, globalL1CacheSupported, localL1CacheSupported;
   size_t sharedMemPerMultiprocessor;
-  int regsPerMultiprocessor, managedMemory, concurrentManagedAccess, pageableMemoryAccess;
-  int cooperativeLaunch, maxBlocksPerMultiProcessor;
+  int regsPerMultiprocessor, managedMemory, concurrentManagedAccess, pageableMemoryAccess, pageableMemoryAccessUsesHostPageTables;
+  int cooperativeLaunch, maxBlocksPerMultiProcessor, streamPrioritiesSupported, hostNativeAtomicSupported;
+  int computePreemptionSupported, directManagedMemAccessFromHost, canUseHostPointerForRegisteredMem, accessPolicyMaxWindowSize;
   size_t sharedMemPerBlockOptin, reservedSharedMemPerBlock;
 };
 
@@ -165,6 +179,8 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordin
   return cudaSuccess;
 }
 
+enum cudaComputeMode { cudaComputeModeDefault, cudaComputeModeExclusive, cudaComputeModeProhibited, cudaComputeModeExclusiveProcess };
+
 enum cudaDeviceAttr {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxBlockDimX = 2,
@@ -179,6 +195,9 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxRegistersPerBlock = 12,
   cudaDevAttrClockRate = 13,
   cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrIntegrated = 18,
+  cudaDevAttrCanMapHostMemory = 19,
+  cudaDevAttrComputeMode = 20,
   cudaDevAttrConcurrentKernels = 31,
   cudaDevAttrL2CacheSize = 38,
   cudaDevAttrMaxThreadsPerMultiProcessor = 39,
@@ -211,6 +230,9 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
     case cudaDevAttrMaxRegistersPerBlock: *value = p.regsPerBlock; break;
     case cudaDevAttrClockRate: *value = p.clockRate; break;
     case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
+    case cudaDevAttrIntegrated: *value = p.integrated; break;
+    case cudaDevAttrCanMapHostMemory: *value = p.canMapHostMemory; break;
+    case cudaDevAttrComputeMode: *value = p.computeMode; break;
     case cudaDevAttrConcurrentKernels: *value = p.concurrentKernels; break;
     case cudaDevAttrL2CacheSize: *value = p.l2CacheSize; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
@@ -299,43 +321,66 @@ inline constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2, cudaHostAllocWriteCombined = 4;
 inline constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2;
 
+namespace simt {
 template <class T>
-cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+SIMT_INLINE cudaError_t give(T** pointer, size_t bytes) {
   *pointer = nullptr;
+  if (const int error = sticky_error()) return (cudaError_t)error;
   if (bytes == 0) return cudaSuccess;
-  *pointer = (T*)simt::allocate(bytes);
-  return *pointer ? cudaSuccess : simt::failed(cudaErrorMemoryAllocation, "there is no memory for cudaMalloc");
+  *pointer = (T*)allocate(bytes);
+  return *pointer ? cudaSuccess : failed(cudaErrorMemoryAllocation, "there is no memory for cudaMalloc");
+}
+}  // namespace simt
+
+template <class T>
+SIMT_INLINE cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  const cudaError_t error = simt::give(pointer, bytes);
+  if (*pointer) simt::close_to_host(*pointer);
+  return error;
 }
 inline cudaError_t cudaFree(void* pointer) {
-  if (!pointer || simt::release(pointer)) return cudaSuccess;
+  simt::synchronize();
+  if (!pointer || simt::release(pointer)) return (cudaError_t)simt::sticky_error();
   return simt::failed(cudaErrorInvalidValue, "cudaFree of a pointer that cudaMalloc did not return, or that was freed before");
 }
-template <class T> cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
-template <class T> cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) { return cudaMalloc(pointer, bytes); }
-template <class T> cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) { return cudaMalloc(pointer, bytes); }
-template <class T> cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) { return cudaMalloc(pointer, bytes); }
+template <class T> SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) { return cudaMalloc(pointer, bytes); }
+template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes, unsigned = cudaMemAttachGlobal) { return simt::give(pointer, bytes); }
+template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) { return simt::give(pointer, bytes); }
+template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) { return simt::give(pointer, bytes); }
 inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
 template <class T> cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) { *device = (T*)host; return cudaSuccess; }
 template <class T>
-cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
+SIMT_INLINE cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
   *pitch = (width + 511) / 512 * 512;
   return cudaMalloc(pointer, *pitch * height);
 }
 
-inline cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+namespace simt {
+// Inline, here and below where a fault or a leak is told at the caller's line.
+SIMT_INLINE cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+  if (const int error = sticky_error()) return (cudaError_t)error;
   if (bytes == 0) return cudaSuccess;
-  if ((unsigned)kind > cudaMemcpyDefault) return simt::failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpy knows no such direction");
-  if (!target || !source) return simt::failed(cudaErrorInvalidValue, "cudaMemcpy from or to a null pointer");
-  ::memmove(target, source, bytes);
+  if ((unsigned)kind > cudaMemcpyDefault) return failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpy knows no such direction");
+  if (!target || !source) return failed(cudaErrorInvalidValue, "cudaMemcpy from or to a null pointer");
+  if (const char* why = transfer_problem("cudaMemcpy", target, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, source,
+                                            kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, bytes))
+    return failed(cudaErrorInvalidValue, why);
+  simt::move_bytes(target, source, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
-  return cudaMemcpy(target, source, bytes, kind);
+}  // namespace simt
+
+SIMT_INLINE cudaError_t cudaMemcpy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+  simt::synchronize();
+  return simt::copy(target, source, bytes, kind);
 }
-inline cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
+SIMT_INLINE cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return simt::copy(target, source, bytes, kind);
+}
+SIMT_INLINE cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch, size_t width,
                                 size_t height, cudaMemcpyKind kind) {
   if (width > target_pitch || width > source_pitch)
     return simt::failed(cudaErrorInvalidPitchValue, "cudaMemcpy2D of rows that are wider than the pitch");
@@ -348,26 +393,60 @@ inline cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const vo
                                      size_t height, cudaMemcpyKind kind, cudaStream_t = nullptr) {
   return cudaMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind);
 }
-inline cudaError_t cudaMemset(void* target, int byte, size_t bytes) {
+SIMT_INLINE cudaError_t cudaMemset(void* target, int byte, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
+  if (const int error = simt::sticky_error()) return (cudaError_t)error;
   if (!target) return simt::failed(cudaErrorInvalidValue, "cudaMemset of a null pointer");
-  ::memset(target, byte, bytes);
+  if (const char* why = simt::transfer_problem("cudaMemset", target, true, nullptr, false, bytes))
+    return simt::failed(cudaErrorInvalidValue, why);
+  simt::set_bytes(target, byte, bytes);
   return cudaSuccess;
 }
-inline cudaError_t cudaMemsetAsync(void* target, int byte, size_t bytes, cudaStream_t = nullptr) { return cudaMemset(target, byte, bytes); }
-inline cudaError_t cudaMemset2D(void* target, size_t pitch, int byte, size_t width, size_t height) {
+SIMT_INLINE cudaError_t cudaMemsetAsync(void* target, int byte, size_t bytes, cudaStream_t = nullptr) { return cudaMemset(target, byte, bytes); }
+SIMT_INLINE cudaError_t cudaMemset2D(void* target, size_t pitch, int byte, size_t width, size_t height) {
   if (width > pitch) return simt::failed(cudaErrorInvalidPitchValue, "cudaMemset2D of rows that are wider than the pitch");
   for (size_t row = 0; row < height; ++row)
     if (const cudaError_t error = cudaMemset((char*)target + row * pitch, byte, width)) return error;
   return cudaSuccess;
 }
+inline constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
+enum cudaMemoryAdvise {
+  cudaMemAdviseSetReadMostly = 1,
+  cudaMemAdviseUnsetReadMostly = 2,
+  cudaMemAdviseSetPreferredLocation = 3,
+  cudaMemAdviseUnsetPreferredLocation = 4,
+  cudaMemAdviseSetAccessedBy = 5,
+  cudaMemAdviseUnsetAccessedBy = 6,
+};
+enum cudaMemLocationType { cudaMemLocationTypeInvalid = 0, cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost = 2 };
+struct cudaMemLocation {
+  cudaMemLocationType type;
+  int id;
+};
+// Both forms: a device's number (CUDA 12) or a location (CUDA 13). All memory is in one place here.
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, cudaMemLocation, unsigned = 0, cudaStream_t = nullptr) { return cudaSuccess; }
+inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
 
 // ---- __constant__ and __device__ variables, which are ordinary ones here ----
+
+namespace simt {
+inline cudaError_t copy_symbol(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+  if (const int error = synchronize()) return (cudaError_t)error;
+  if (bytes == 0) return cudaSuccess;
+  if ((unsigned)kind > cudaMemcpyDefault || kind == cudaMemcpyHostToHost)
+    return failed(cudaErrorInvalidMemcpyDirection, "a variable of the device's can't be copied in this direction");
+  if (!target || !source) return failed(cudaErrorInvalidValue, "a copy from or to a null pointer");
+  simt::move_bytes(target, source, bytes);
+  return cudaSuccess;
+}
+}  // namespace simt
 
 template <class T>
 cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {
   *pointer = (void*)&symbol;
+  simt::note_symbol(*pointer, sizeof(T));
   return cudaSuccess;
 }
 template <class T>
@@ -380,14 +459,14 @@ cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t bytes
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyToSymbol writes past the end of the variable");
-  return cudaMemcpy((char*)&symbol + offset, source, bytes, kind);
+  return simt::copy_symbol((char*)&symbol + offset, source, bytes, kind);
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyFromSymbol reads past the end of the variable");
-  return cudaMemcpy(target, (const char*)&symbol + offset, bytes, kind);
+  return simt::copy_symbol(target, (const char*)&symbol + offset, bytes, kind);
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t bytes, size_t offset, cudaMemcpyKind kind,

@@ -25,7 +25,7 @@ Gathered<T> gathered(unsigned lanes, const T& value, const char* what, int line)
   for (unsigned w = 0; w < Words<T>::count; ++w) {
     const simt::Exchange met = simt::exchange(lanes, own.word[w], what, line);
     for (unsigned lane = 0, rank = 0; lane < 32; ++lane)
-      if (lanes >> lane & 1) all.words[rank++].word[w] = met.present >> lane & 1 ? met.value[lane] : simt::absent(sizeof(T));
+      if (lanes >> lane & 1) all.words[rank++].word[w] = met.present >> lane & 1 ? simt::put_in(met.value, lane) : simt::absent(sizeof(T));
   }
   return all;
 }

@@ -5,7 +5,7 @@
 
 namespace simt {
 
-SIMT_INLINE float half_to_float(unsigned short h) {
+SIMT_COUNTED float half_to_float(unsigned short h) {
   const unsigned size = h & 0x7fffu;
   // Subnormal numbers are multiples of 2^-24; the others differ in the exponent's offset (112) and in infinity's.
   const unsigned normal = (size << 13) + (size >= 0x7c00 ? 224u << 23 : 112u << 23);
@@ -13,7 +13,7 @@ SIMT_INLINE float half_to_float(unsigned short h) {
   return __uint_as_float(bits | (h & 0x8000u) << 16);
 }
 
-SIMT_INLINE unsigned short float_to_half(float f) {
+SIMT_COUNTED unsigned short float_to_half(float f) {
   const unsigned bits = __float_as_uint(f), size = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
   if (size > 0x7f800000u) return 0x7fff;
   if (size >= 0x47800000u) return (unsigned short)(sign | 0x7c00);                         // 65536 and more

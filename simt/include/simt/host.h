@@ -27,12 +27,20 @@ SIMT_API const Device& device();
 // CUDA's error state. Codes are cudaError_t values.
 SIMT_API int take_error();                       // cudaGetLastError: returns the error and clears it
 SIMT_API int peek_error();                       // cudaPeekAtLastError
-SIMT_API int sticky_error();                     // what waiting for the device returns: a kernel's failure, not a refused launch
+SIMT_API int sticky_error();                     // a kernel's failure, not a refused launch
+SIMT_API int synchronize();                      // waits for the device: shows what kernels printed; returns sticky_error()
 SIMT_API void set_error(int code, const char* text);   // an API call failed
 SIMT_API const char* error_text(int code);       // the newest error's sentence if it has that code, or null
 
 SIMT_API void* allocate(std::size_t bytes);      // null when there is no memory; marked as never written, guarded if asked for
 SIMT_API bool release(void* pointer);            // false: not a pointer that allocate returned
+SIMT_API void close_to_host(void* pointer);      // from now on only kernels and the two below reach it
+SIMT_API void move_bytes(void* target, const void* source, std::size_t bytes);
+SIMT_API void set_bytes(void* target, int byte, std::size_t bytes);
+// Why memory can't be copied or set so, or null. target_device, source_device: whether each has to be the device's. Asked in a
+// program only, where all of the device's memory is known. `call` names the function.
+SIMT_API const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source, bool source_device, std::size_t bytes);
+SIMT_API void note_symbol(const void* variable, std::size_t bytes);   // the host has got the address of a __device__ variable
 SIMT_API void allow_shared(const void* function, int bytes);   // cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
 
 }  // namespace simt

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <simt/probe.h>
 #include <simt/runtime.h>
 
 // ---- bits of a value as another type ----
@@ -91,7 +92,7 @@ SIMT_INLINE unsigned long long ullmax(unsigned long long a, unsigned long long b
 
 extern "C" {
 inline double rsqrt(double x) noexcept { return 1.0 / __builtin_sqrt(x); }
-inline float rsqrtf(float x) noexcept { return 1.0f / __builtin_sqrtf(x); }
+SIMT_COUNTED float rsqrtf(float x) noexcept { return 1.0f / __builtin_sqrtf(x); }
 
 // sin(πx) and cos(πx), exact at multiples of 1/2: the argument is reduced before π comes in.
 inline double sinpi(double x) noexcept {
@@ -267,18 +268,18 @@ inline float cyl_bessel_i1(float x) { return cyl_bessel_i1f(x); }
 
 // ---- fast approximations: where they differ from the exact function by more than rounding, so do these ----
 
-SIMT_INLINE float __expf(float x) { return ::expf(x); }
-SIMT_INLINE float __exp10f(float x) { return ::exp10f(x); }
-SIMT_INLINE float __logf(float x) { return ::logf(x); }
-SIMT_INLINE float __log2f(float x) { return ::log2f(x); }
-SIMT_INLINE float __log10f(float x) { return ::log10f(x); }
-SIMT_INLINE float __powf(float x, float y) { return ::exp2f(y * ::log2f(x)); }   // NaN for x < 0, whatever y
-SIMT_INLINE float __sinf(float x) { return ::sinf(x); }
-SIMT_INLINE float __cosf(float x) { return ::cosf(x); }
-SIMT_INLINE float __tanf(float x) { return ::sinf(x) / ::cosf(x); }
-SIMT_INLINE float __tanhf(float x) { return ::tanhf(x); }
+SIMT_COUNTED float __expf(float x) { return ::expf(x); }
+SIMT_COUNTED float __exp10f(float x) { return ::exp10f(x); }
+SIMT_COUNTED float __logf(float x) { return ::logf(x); }
+SIMT_COUNTED float __log2f(float x) { return ::log2f(x); }
+SIMT_COUNTED float __log10f(float x) { return ::log10f(x); }
+SIMT_COUNTED float __powf(float x, float y) { return ::exp2f(y * ::log2f(x)); }   // NaN for x < 0, whatever y
+SIMT_COUNTED float __sinf(float x) { return ::sinf(x); }
+SIMT_COUNTED float __cosf(float x) { return ::cosf(x); }
+SIMT_COUNTED float __tanf(float x) { return ::sinf(x) / ::cosf(x); }
+SIMT_COUNTED float __tanhf(float x) { return ::tanhf(x); }
 SIMT_INLINE void __sincosf(float x, float* s, float* c) { ::sincosf(x, s, c); }
-SIMT_INLINE float __fdividef(float x, float y) {
+SIMT_COUNTED float __fdividef(float x, float y) {
   return __builtin_fabsf(y) > 0x1p126f && __builtin_fabsf(y) < __builtin_inff() ? x * 0.0f : x / y;   // zero, as documented
 }
 SIMT_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }   // NaN becomes 0
@@ -602,9 +603,15 @@ SIMT_STORE(__stwt)
 
 // ---- fences, clocks, hints ----
 
-SIMT_INLINE void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-SIMT_INLINE void __threadfence_block() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }   // a block runs on one thread
-SIMT_INLINE void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#define SIMT_FENCE(name, scope, fence)                  \
+  SIMT_OWN_PROBES void name() {                         \
+    SIMT_PROBE_FENCE(simt::Scope::scope);               \
+    fence(__ATOMIC_SEQ_CST);                            \
+  }
+SIMT_FENCE(__threadfence, device, __atomic_thread_fence)
+SIMT_FENCE(__threadfence_block, block, __atomic_signal_fence)      // a block runs on one thread
+SIMT_FENCE(__threadfence_system, system, __atomic_thread_fence)
+#undef SIMT_FENCE
 
 inline long long clock64() {
 #if defined(__x86_64__)
@@ -620,7 +627,9 @@ inline void __nanosleep(unsigned nanoseconds) {
   ::nanosleep(&time, nullptr);
 }
 
+#ifndef __clang__      // which has it
 SIMT_INLINE void __builtin_assume(bool condition) { if (!condition) __builtin_unreachable(); }
+#endif
 [[noreturn]] inline void __trap(int line = __builtin_LINE()) { simt::trap(line); }
 SIMT_INLINE void __brkpt() {}
 SIMT_INLINE void __prof_trigger(int) {}

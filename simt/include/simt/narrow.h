@@ -9,7 +9,7 @@ enum class Round { nearest, to_zero, up, down };
 
 // The bits of `value` in a 16-bit format with `digits` significant bits, whose least normal number is 2^least.
 // Exact: one rounding. NaN becomes 0x7fff, as on the GPU.
-inline unsigned short narrowed(double value, int digits, int least, Round round) {
+SIMT_COUNTED unsigned short narrowed(double value, int digits, int least, Round round) {
   if (value != value) return 0x7fff;
   const unsigned sign = __builtin_signbit(value) ? 0x8000u : 0;
   const unsigned infinity = 0x8000u - (1u << (digits - 1));
@@ -31,7 +31,7 @@ inline unsigned short narrowed(double value, int digits, int least, Round round)
 
 // a + b with the last bit set where it is inexact ("round to odd"): rounding it again to few digits gives what
 // rounding the exact sum would.
-inline double odd_sum(double a, double b) {
+SIMT_COUNTED double odd_sum(double a, double b) {
   const double sum = a + b;
   if (!(__builtin_fabs(sum) < __builtin_inf())) return sum;
   const double part = sum - a, error = (a - (sum - part)) + (b - part);       // Knuth's two-sum

@@ -4,8 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
+#include <simt/probe.h>
+#ifdef SIMT_COUNT
+#include <simt/recorder.h>
+#endif
 #include <simt/types.h>
 
 #define SIMT_API __attribute__((visibility("default")))
@@ -16,8 +21,10 @@ typedef struct CUstream_st* cudaStream_t;
 namespace simt {
 
 // Bit patterns of memory that nobody has written: NaN as float32, with a payload that says which memory it was.
-inline constexpr std::uint32_t global_mark = 0x7FC610BAu;
-inline constexpr std::uint32_t shared_mark = 0x7FC5A4EDu;
+// Each half is a NaN as well, for float16 and bfloat16.
+inline constexpr std::uint32_t global_mark = 0x7FC67FC6u;
+inline constexpr std::uint32_t shared_mark = 0x7FC57FC5u;
+inline constexpr std::uint32_t local_mark = 0x7FC47FC4u;     // of a local variable, in a checked build
 
 // Where a launch stands in the student's source. `parameters` lists the kernel's parameter names, comma separated.
 struct Site {
@@ -85,7 +92,14 @@ struct Body {
   F& call;
   std::tuple<P...>& values;
 
-  static void threads(void* self) {
+#ifdef SIMT_PROBED
+  // Apart from the loop: what a thread calls its own (threadIdx) is constant in the kernel's eyes.
+  static __attribute__((noinline)) void one(Body& body) { std::apply(body.call, body.values); }
+#else
+  static SIMT_INLINE void one(Body& body) { std::apply(body.call, body.values); }
+#endif
+
+  SIMT_NO_PROBES static void threads(void* self) {
     Body& body = *static_cast<Body*>(self);
     Cursor& at = cursor;
     const uint3* const places = at.places;
@@ -96,14 +110,20 @@ struct Body {
     for (unsigned next = at.next; next < count;) {
       unsigned linear = next;
       if (__builtin_expect(flat, 1)) {
-        threadIdx.x = linear;
+        SIMT_THREAD_INDEX.x = linear;
       } else {
         if (order) linear = order[next];
-        threadIdx = places[linear];
+        SIMT_THREAD_INDEX = places[linear];
       }
       at.next = ++next;
       at.current = linear;
-      std::apply(body.call, body.values);
+#ifdef SIMT_COUNT
+      begin_events(linear);
+#endif
+      one(body);
+#ifdef SIMT_COUNT
+      suspend_events(linear);
+#endif
       if (__builtin_expect(at.waited, 0)) {
         thread_ended(linear);
         next = at.next;
@@ -172,17 +192,61 @@ struct Exchange {
 SIMT_API Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line);
 SIMT_API unsigned active_mask(int line);
 
+SIMT_API void mark_local(void* variable, std::size_t bytes, const char* name);
+SIMT_API void read_of_absent(unsigned mask, unsigned source, const char* what, int line);     // a shuffle that reads a lane which is not there
 SIMT_API void* dynamic_shared();
 SIMT_API std::size_t dynamic_shared_size();
 SIMT_API bool cooperative_launch();
 [[noreturn]] SIMT_API void device_assert(const char* expression, int line);   // on the host it throws
 [[noreturn]] SIMT_API void trap(int line);
+// A device function was called against its rules. reason: one of simt.KernelError's; text: whole sentences.
+[[noreturn]] SIMT_API void misused(const char* reason, const char* text, int line);
+
+// Parks the calling thread until another one of its block calls wake(place). what: the operation, for messages.
+SIMT_API void sleep_at(const volatile void* place, const char* what, int line);
+SIMT_API void wake(const volatile void* place);
+// Lets the block's other threads go first, and threads of other blocks too: for what waits for a change in memory.
+SIMT_API void let_others_run(int line);
+
+// Asynchronous copies of the calling thread, of at most 16 bytes each: read when they are asked for, written by the header
+// once their batch has been waited for. Batches are counted from 1.
+typedef unsigned __int128 CopyBits;
+struct Arrival {
+  void* target;
+  std::size_t bytes;      // 0: nothing has arrived
+};
+SIMT_API void copy_later(void* target, std::size_t bytes, CopyBits bits);
+SIMT_API unsigned commit_copies();               // ends the batch; returns its number
+SIMT_API unsigned committed_copies();            // number of the last batch that was ended, or 0
+SIMT_API Arrival next_arrival(unsigned batch);   // takes the oldest copy of a batch up to this one
+// The same with a place in shared memory (a barrier, a stage) for which the block's threads copy together.
+SIMT_API void copy_later_at(const volatile void* place, void* target, std::size_t bytes, CopyBits bits);
+SIMT_API Arrival next_arrival_at(const volatile void* place);
+SIMT_API CopyBits arrived_bits();                // what the copy that was taken last holds
+SIMT_API bool in_shared(const void* address);    // the running block's shared memory, static or dynamic
 SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // What assert and CUDA_KERNEL_ASSERT become.
 #define SIMT_ASSERT(...) ((__VA_ARGS__) ? (void)0 : ::simt::device_assert(#__VA_ARGS__, __LINE__))
 
+#ifdef SIMT_PROBED
+// The same variable, constant as a thread sees it: reading a constant is no access to probe.
+extern const __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor own_cursor __asm__("_ZN4simt6cursorE");
+SIMT_INLINE unsigned linear_thread() { return own_cursor.current; }
+SIMT_INLINE unsigned lane() { return own_cursor.current % 32; }
+#else
 SIMT_INLINE unsigned linear_thread() { return cursor.current; }
 SIMT_INLINE unsigned lane() { return cursor.current % 32; }
+#endif
+
+// In a checked build this follows the declaration of a local variable without a value: reading the mark is a finding.
+template <class T>
+SIMT_INLINE void local(T& variable, const char* name) {
+#ifdef SIMT_CHECK
+  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>) mark_local(&variable, sizeof variable, name);
+#else
+  (void)variable, (void)name;
+#endif
+}
 
 }  // namespace simt

@@ -37,10 +37,23 @@ struct dim3 {
 
 // One block runs on one operating-system thread, so thread-local storage is block-local storage.
 // The initial-exec model makes an access one instruction; the runtime library holds the variables.
-#define SIMT_TLS extern __thread __attribute__((tls_model("initial-exec"), visibility("default")))
+#define SIMT_TLS __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
-SIMT_TLS uint3 threadIdx;
-SIMT_TLS uint3 blockIdx;
-SIMT_TLS dim3 blockDim;
-SIMT_TLS dim3 gridDim;
+#ifdef SIMT_PROBED
+// Constant as a thread sees them, so that reading them is no access to probe.
+extern const SIMT_TLS uint3 threadIdx;
+extern const SIMT_TLS uint3 blockIdx;
+extern const SIMT_TLS dim3 blockDim;
+extern const SIMT_TLS dim3 gridDim;
+namespace simt {
+extern SIMT_TLS uint3 thread_index __asm__("threadIdx");
+}
+#define SIMT_THREAD_INDEX ::simt::thread_index      // the same variable, where the runtime sets it
+#else
+extern SIMT_TLS uint3 threadIdx;
+extern SIMT_TLS uint3 blockIdx;
+extern SIMT_TLS dim3 blockDim;
+extern SIMT_TLS dim3 gridDim;
+#define SIMT_THREAD_INDEX threadIdx
+#endif
 inline constexpr int warpSize = 32;

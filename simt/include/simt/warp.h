@@ -51,20 +51,26 @@ SIMT_INLINE std::uint64_t absent(std::size_t bytes) {
   return bytes == 2 ? shared_mark >> 16 : (std::uint64_t)shared_mark << 32 | shared_mark;
 }
 
-SIMT_INLINE std::uint64_t shuffled(unsigned mask, std::uint64_t bits, unsigned source, std::size_t bytes, const char* what, int line) {
+// What a lane of an exchange put in. Reading it is no access of the kernel's.
+SIMT_OWN_PROBES std::uint64_t put_in(const std::uint64_t* value, unsigned lane) { return value[lane]; }
+
+SIMT_OWN_PROBES std::uint64_t shuffled(unsigned mask, std::uint64_t bits, unsigned source, std::size_t bytes, const char* what, int line) {
   const Exchange met = exchange(mask, bits, what, line);
+#ifdef SIMT_CHECK
+  if (!(met.present >> source & 1)) read_of_absent(mask, source, what, line);
+#endif
   return met.present >> source & 1 ? met.value[source] : absent(bytes);
 }
 
 // Lanes of the exchange that put in a value other than 0.
-SIMT_INLINE unsigned voters(const Exchange& met) {
+SIMT_OWN_PROBES unsigned voters(Exchange met) {
   unsigned yes = 0;
   for (unsigned lane = 0; lane < 32; ++lane) yes |= (met.present >> lane & 1 && met.value[lane]) ? 1u << lane : 0;
   return yes;
 }
 
 // Lanes whose value equals the calling lane's bit for bit.
-SIMT_INLINE unsigned matching(const Exchange& met, std::uint64_t bits) {
+SIMT_OWN_PROBES unsigned matching(Exchange met, std::uint64_t bits) {
   unsigned same = 0;
   for (unsigned lane = 0; lane < 32; ++lane) same |= (met.present >> lane & 1 && met.value[lane] == bits) ? 1u << lane : 0;
   return same;
@@ -135,7 +141,7 @@ SIMT_MATCHES(double)
 #undef SIMT_MATCHES
 
 #define SIMT_REDUCE(T, name, expression)                                                   \
-  SIMT_INLINE T name(unsigned mask, T value, int line = __builtin_LINE()) {                \
+  SIMT_OWN_PROBES T name(unsigned mask, T value, int line = __builtin_LINE()) {            \
     const simt::Exchange met = simt::exchange(mask, (unsigned)value, #name "()", line);    \
     const unsigned self = simt::lane();                                                    \
     T result = value;                                                                      \

@@ -1,0 +1,310 @@
+"""The command line: python -m simt run, check, count."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from .devices import DEFAULT, DEVICES
+from .errors import CacheError, CompileError, NoCompiler
+
+FOUND, USAGE, NOT_BUILT, CANNOT, INTERRUPTED = 1, 2, 3, 4, 130
+EXITS = """
+\b
+Exit status:
+  {first}
+    2  wrong usage, or the file cannot be read
+    3  the file does not compile, or uses what only a GPU has
+    4  this machine cannot build it: no C++ compiler, or no usable cache folder
+  130  interrupted
+"""
+RUN_EXITS = EXITS.format(first="  the program's own, and 128 + the signal's number where it crashed; else")
+CHECK_EXITS = EXITS.format(first="  0  nothing was found\n    1  something was found, or the program crashed or ended by an exception")
+COUNT_EXITS = EXITS.format(first="  0  counted\n    1  the program crashed or ended by an exception")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Run CUDA C++ on the CPU: as it is, with every check on, or counting what it asks of a GPU.
+
+    FILE.cu is a program with a main of its own. FILE.py is a script whose kernels go through
+    torch.utils.cpp_extension.load_inline. Options stand before FILE (--json also at the end); all else that follows FILE
+    is the program's.
+
+    \b
+    Examples:
+      python -m simt run vector_add.cu 1000
+      python -m simt check --json findings.json vector_add.cu
+      python -m simt count --device H200 matmul.cu
+    """
+
+
+def _shared(command: Callable) -> Callable:
+    """The arguments and options that all three commands have."""
+    parts = [
+        click.argument("file", metavar="FILE", type=click.Path(path_type=Path)),
+        click.argument("arguments", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED),
+        click.option("--device", type=click.Choice(list(DEVICES), case_sensitive=False), default=None, help=f"The GPU whose limits hold.  [default: {DEFAULT}]"),
+        click.option(
+            "--schedule", metavar="forward|reverse|SEED", default="forward", show_default=True, callback=_schedule,
+            help="The order in which threads and blocks take turns; a sound program's results do not depend on it.",
+        ),
+        click.option("--seconds", type=click.FloatRange(min=0.01), default=120.0, show_default=True, help="Limit for one launch of a kernel."),
+        click.option("--threads", type=click.IntRange(min=1), help="Threads of the CPU to use.  [default: one a core]"),
+        click.option("-I", "folders", metavar="FOLDER", multiple=True, help="Where #include also looks. May be repeated."),
+        click.option("-D", "macros", metavar="NAME[=VALUE]", multiple=True, help="Define a macro. May be repeated."),
+    ]  # fmt: skip
+    for part in reversed(parts):
+        command = part(command)
+    return command
+
+
+_REST = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows FILE is the program's
+
+
+def _schedule(context: click.Context, parameter: click.Parameter, value: str) -> str | int:
+    if value in ("forward", "reverse"):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither forward nor reverse nor a whole number.") from None
+
+
+@cli.command(context_settings=_REST, epilog=RUN_EXITS)
+@_shared
+def run(file: Path, arguments: tuple[str, ...], **options) -> None:
+    """Compile FILE for the CPU and run it.
+
+    Its input and output are the terminal's, its exit status is the program's. What a kernel or a launch failed with,
+    and why a copy was refused, is told on standard error.
+
+    \b
+    Examples:
+      python -m simt run vector_add.cu
+      python -m simt run -I common -D N=1024 --device A100 matmul.cu 64 64
+    """
+    if file.suffix == ".py":
+        end, _ = _run_script(file, arguments, "plain", options)
+    else:
+        built, settings = _build(file, arguments, "plain", options)
+        from . import program
+
+        program.set_options(**settings)
+        sys.stdout.flush()
+        end = program.run(built, list(arguments))
+    _tell(end)
+    _leave(file, end.status)
+
+
+@cli.command(context_settings=_REST, epilog=CHECK_EXITS)
+@_shared
+@click.option("--json", "json_to", metavar="FILE|-", help="Write the findings as JSON too; - is standard output.")
+def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options) -> None:
+    """Run FILE with every check on and print what is wrong, worst first.
+
+    Checked are bounds, alignment, uninitialised reads, races, barriers and shuffles that not all threads reach, index
+    overflow, leaks, and errors that nobody looked at. Findings go to standard error, so that the program's own output
+    stays as it is.
+
+    \b
+    Examples:
+      python -m simt check reduction.cu
+      python -m simt check --json findings.json my_kernel.py
+      python -m simt check --schedule reverse reduction.cu
+    """
+    arguments, json_to = _trailing_json(arguments, json_to)
+    with _opened(json_to) as out:
+        began = time.monotonic()
+        end, report = _probed(file, arguments, "check", options)
+        _tell(end)
+        if file.suffix != ".py" and end.orderly and not report.errors:
+            report.findings += _other_schedules(file, arguments, options, 10 + 3 * (time.monotonic() - began))
+        print(report.text(), file=sys.stderr)
+        _write(out, file, end, report)
+    _leave(file, FOUND if report.findings or not end.orderly else 0)
+
+
+@cli.command(context_settings=_REST, epilog=COUNT_EXITS)
+@_shared
+@click.option("--json", "json_to", metavar="FILE|-", help="Write the counters as JSON too; - is standard output.")
+def count(file: Path, arguments: tuple[str, ...], json_to: str | None, **options) -> None:
+    """Run FILE and count, for each kernel and source line, what it would ask of a GPU.
+
+    Counted are requests, sectors, bytes, bank conflicts, atomics, active lanes and more, by the rules of Nsight
+    Compute. The tables go to standard error.
+
+    \b
+    Examples:
+      python -m simt count transpose.cu
+      python -m simt count --device H200 --json counters.json my_kernel.py
+    """
+    arguments, json_to = _trailing_json(arguments, json_to)
+    with _opened(json_to) as out:
+        end, report = _probed(file, arguments, "count", options)
+        _tell(end)
+        print(report.text(end.texts), file=sys.stderr)
+        _write(out, file, end, report)
+    _leave(file, 0 if end.orderly else FOUND)
+
+
+# ---- building and running ----
+
+
+def _build(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
+    """The built program and the settings to run it with."""
+    from . import program
+
+    device = _device(options)
+    flags = tuple(f"-I{folder}" for folder in options["folders"]) + tuple(f"-D{macro}" for macro in options["macros"])
+    built = program.make(file, mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
+    threads = options["threads"] or int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
+    return built, {"schedule": options["schedule"], "seconds": options["seconds"], "threads": threads, "device": device}
+
+
+def _probed(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
+    """How the file ended, run under simt.check() or simt.count(), and the report."""
+    if file.suffix == ".py":
+        return _run_script(file, arguments, mode, options)
+    built, settings = _build(file, arguments, mode, options)
+    os.environ["SIMT_THREADS"] = str(settings.pop("threads"))
+    import simt
+
+    from . import program
+
+    with simt.run(**settings), getattr(simt, mode)() as report, _unbroken_pipe():
+        sys.stdout.flush()
+        end = program.run(built, list(arguments))
+    if mode == "check" and (end.status or not end.orderly):
+        report.findings = [f for f in report.findings if f.check != "leak"]  # what a program that gave up has not freed is no news
+    return end, report
+
+
+def _other_schedules(file: Path, arguments: tuple[str, ...], options: dict, seconds: float) -> list:
+    """What changes when threads and blocks run in another order."""
+    from . import schedules
+
+    passed = [f"{flag}{value}" for flag, name in (("-I", "folders"), ("-D", "macros")) for value in options[name]]
+    passed += ["--device", _device(options)]
+    return schedules.compare(file, arguments, passed, seconds)
+
+
+def _run_script(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
+    """The same for a Python file; without a report in plain mode."""
+    if options["folders"] or options["macros"]:
+        raise click.UsageError("-I and -D are for FILE.cu; a script passes its own to load_inline.")
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for a GPU
+    if options["threads"]:
+        os.environ["SIMT_THREADS"] = str(options["threads"])
+    import simt
+
+    from . import build, script
+
+    tree = script.parse(file)
+    if not build.warm():
+        _say("compiling its own parts, once (about 30 s)")
+        simt.warm_up()
+    with simt.run(schedule=options["schedule"], seconds=options["seconds"], device=_device(options)):
+        if mode == "plain":
+            return script.run(file, tree, list(arguments)), None
+        with getattr(simt, mode)() as report, _unbroken_pipe():
+            end = script.run(file, tree, list(arguments))
+        return end, report
+
+
+def _device(options: dict) -> str:
+    name = options["device"] or os.environ.get("SIMT_DEVICE", DEFAULT)
+    if name not in DEVICES:
+        raise click.UsageError(f"SIMT_DEVICE={name}: simt knows {', '.join(DEVICES)}.")
+    return name
+
+
+@contextlib.contextmanager
+def _unbroken_pipe():
+    """A reader that leaves, such as head, does not end a program whose report is still to come."""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
+# ---- telling ----
+
+
+def _say(text: str) -> None:
+    print(f"simt: {text}", file=sys.stderr, flush=True)
+
+
+def _tell(end) -> None:
+    sys.stdout.flush()
+    for sentence in end.said:
+        _say(sentence)
+    if end.failure:
+        _say(str(end.failure))
+
+
+def _leave(file: Path, status: int) -> None:
+    """Ends the process; at once after a program, which has flushed its output and run its own last functions."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if file.suffix == ".py":
+        sys.exit(status)
+    os._exit(status)
+
+
+def _trailing_json(arguments: tuple[str, ...], json_to: str | None) -> tuple[tuple[str, ...], str | None]:
+    """--json FILE at the very end is ours as well."""
+    if json_to is None and arguments[-2:-1] == ("--json",):
+        return arguments[:-2], arguments[-1]
+    return arguments, json_to
+
+
+def _opened(json_to: str | None):
+    """Where the JSON goes."""
+    try:
+        if json_to == "-":
+            return contextlib.nullcontext(sys.stdout)
+        return open(json_to, "w") if json_to else contextlib.nullcontext(None)
+    except OSError as error:
+        raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
+
+
+def _write(out, file: Path, end, report) -> None:
+    if out:
+        about = {"file": str(file), "status": end.status, "said": end.said, "failure": str(end.failure) if end.failure else None}
+        out.write(json.dumps(about | report.as_dict(), ensure_ascii=False, indent=1) + "\n")
+        out.flush()
+
+
+def main() -> None:
+    """The command's entry point."""
+    from .program import NoProgram
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves ends us quietly, as it ends any program
+    try:
+        status = cli.main(prog_name="python -m simt", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted.")
+        status = INTERRUPTED
+    except NoProgram as error:
+        _say(str(error))
+        status = USAGE
+    except (NoCompiler, CacheError) as error:
+        _say(str(error))
+        status = CANNOT
+    except CompileError as error:
+        _say(str(error))
+        status = NOT_BUILT
+    sys.exit(status)

@@ -1,0 +1,414 @@
+"""Reads a counted extension's machine code: which basic block may follow which, and what arithmetic each one does.
+
+The list that it writes beside the extension is read by the runtime (src/count_flow.cpp) and by simt/count.py. A block in
+which the next probe after its own is an access needs no probe of its own: that call is taken out of the code.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# What is counted of a block's instructions, in the order of the list. calls: of functions that are neither the language's
+# nor arithmetic. The library's functions are kept apart because a GPU makes different instructions of each; and of the
+# integer ones those of 64 bits and those that divide, because a GPU needs several instructions for them.
+COLUMNS = (
+    "instructions", "flops", "fp32_add", "fp32_mul", "fp32_fma", "fp32_div", "fp32_sqrt", "fp32_exp", "fp32_log", "fp32_trig", "fp32_tanh",
+    "fp32_pow", "fp32_fast", "fp32_other", "fp64_add", "fp64_mul", "fp64_fma", "fp64_div", "fp64_sqrt", "fp64_other", "convert", "integer",
+    "branch", "calls", "integer64", "divide32", "divide64",
+)  # fmt: skip
+
+# Floating-point operations that an H200 executes for one (nvcc 13, -O3, by ncu: benchmarks/micro/special.cu, division.cu):
+# those of its arithmetic units, without the special-function unit's. Others are taken to be alike.
+FLOPS = {
+    "add": 1, "mul": 1, "fma": 2, "div": 10, "sqrt": 6, "exp": 10, "log": 24, "trig": 18, "tanh": 13, "pow": 40, "fast": 1, "other": 10,
+}  # fmt: skip
+
+_PROBE = re.compile(r"__tsan_|__sanitizer_cov|simt_probe_|__tls_get_addr|mark_local")  # and what a GPU has no need of
+_BLOCK = "__sanitizer_cov_trace_pc"
+_NEVER_RETURNS = re.compile(
+    r"device_assert|simt::trap|4simt4trap|misused|__cxa_throw|__cxa_rethrow|__cxa_bad|terminate|_Unwind_Resume|abort|__throw_|__assert_fail|"
+    r"CheckFail|__stack_chk_fail"
+)
+_LIBRARY = {
+    **dict.fromkeys("exp exp2 exp10 expm1".split(), "exp"),
+    **dict.fromkeys("log log2 log10 log1p".split(), "log"),
+    **dict.fromkeys("sin cos tan sincos".split(), "trig"),
+    **dict.fromkeys("tanh".split(), "tanh"),
+    **dict.fromkeys("pow".split(), "pow"),
+    **dict.fromkeys("asin acos atan atan2 sinh cosh asinh acosh atanh cbrt rcbrt erf erfc erfinv tgamma lgamma hypot fmod remainder".split(), "other"),
+    "fma": "fma",
+    "sqrt": "sqrt",
+}
+
+# Functions of simt's headers that a GPU has as one instruction or two: what they count as.
+_OWN = (
+    (re.compile(r"^(_Z\d+)?__(expf|exp10f|logf|log2f|log10f|sinf|cosf|tanf|tanhf|powf|fdividef)|^rsqrtf$"), {"instructions": 2.0, "fp32_fast": 1.0}),
+    (re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)"), {"instructions": 1.0, "convert": 1.0}),
+    (re.compile(r"^_Z\d+__(reduce|match)|^_ZN4simt(8shuffled|6voters|8matching)"), {"instructions": 1.0}),
+    (re.compile(r"^simt_barrier|^_ZN4simt(12barrier_vote|8exchange|11active_mask|12grid_barrier)|^_Z\d+(atomic|__threadfence)"), {"instructions": 1.0}),
+)
+
+
+@dataclass
+class Instruction:
+    address: int
+    name: str
+    operands: str
+    next: int = -1  # index of the one after it in the same function; -1: none
+    target: int = -1  # index of the one that it may jump to
+    callee: str = ""  # of a call
+    open: bool = False  # jumps to where the code doesn't say
+
+
+@dataclass
+class Function:
+    name: str
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+
+
+def write_blocks(extension: Path) -> None:
+    """Takes needless probes out of the extension and writes the list of its basic blocks beside it, as
+    extension.so.blocks; an empty one without objdump."""
+    functions = [f for f in _read(extension) if any(i.callee.startswith(_BLOCK) for i in f.instructions)]
+    lines, needless = [], []
+    for number, function in enumerate(functions):
+        lines += [f"function {low:x} {high:x} {number}" for low, high in function.ranges]
+        stand_ins = _stand_ins(function)
+        needless += [function.instructions[i].address for i in stand_ins]
+        lines += _blocks(function, number, stand_ins)
+    _take_out(extension, needless)
+    extension.with_name(extension.name + ".blocks").write_text("".join(f"{line}\n" for line in lines))
+
+
+@dataclass
+class Block:
+    """What a basic block does: COLUMNS, and of each of its instructions the address, how often it runs when the block
+    does, and how many floating-point operations it is. under: the block, by its offset, whose lanes all run through this
+    one on a GPU, some of them predicated off; None where there is a branch around it."""
+
+    columns: dict[str, float]
+    under: int | None
+    instructions: list[tuple[int, float, float]] = field(default_factory=list)
+
+
+def read_blocks(extension: str) -> dict[int, Block]:
+    """The list beside an extension: offset of the return address of the block's probe -> Block."""
+    try:
+        lines = Path(extension + ".blocks").read_text().splitlines()
+    except OSError:
+        return {}
+    blocks: dict[int, Block] = {}
+    for words in (line.split() for line in lines):
+        if words[0] == "block":
+            under = None if words[6] == "-" else int(words[6], 16)
+            current = blocks[int(words[1], 16)] = Block(dict(zip(COLUMNS, map(float, words[7:]))), under)
+        elif words[0] == "at":
+            current.instructions += [(int(a, 16), float(b), float(c)) for a, b, c in (w.split(":") for w in words[1:])]
+    return blocks
+
+
+def _read(extension: Path) -> list[Function]:
+    command = ["objdump", "-d", "-w", "--no-show-raw-insn", "-j", ".text", str(extension)]
+    try:
+        return _functions(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+# ---- probes that another one stands for ----
+
+_ACCESS = re.compile(r"__tsan_(?:volatile_)?(?:read|write)\d+\b")
+
+
+def _stand_ins(function: Function) -> dict[int, int]:
+    """Index of a block's probe -> index of the access's probe that tells as much: nothing leads in or out between."""
+    code, found = function.instructions, {}
+    targets = {i.target for i in code}
+    for start, instruction in enumerate(code):
+        if not instruction.callee.startswith(_BLOCK):
+            continue
+        at = instruction.next
+        while at >= 0 and at not in targets and not code[at].callee and not _jumps(code[at].name):
+            at = code[at].next
+        if at >= 0 and at not in targets and _ACCESS.match(code[at].callee) and code[at].next >= 0:
+            found[start] = at
+    return found
+
+
+_NOTHING = bytes.fromhex("0f1f440000" if platform.machine() in ("x86_64", "AMD64") else "1f2003d5")
+
+
+def _take_out(extension: Path, calls: list[int]) -> None:
+    if not calls:
+        return
+    shown = subprocess.run(["objdump", "-h", "-w", "-j", ".text", str(extension)], capture_output=True, text=True, check=True).stdout
+    words = next(line.split() for line in shown.splitlines() if " .text " in line)
+    shift = int(words[5], 16) - int(words[3], 16)  # the section's place in the file less its address
+    data = bytearray(extension.read_bytes())
+    for address in calls:
+        data[address + shift : address + shift + len(_NOTHING)] = _NOTHING
+    extension.write_bytes(data)
+
+
+# ---- reading ----
+
+_HEAD = re.compile(r"^([0-9a-f]+) <(.+)>:$")
+_LINE = re.compile(r"^ *([0-9a-f]+):\t(\S+) *(.*)$")
+_PLACE = re.compile(r"^([0-9a-f]+) <([^>]*)>$")
+_COLD = re.compile(r"\.cold(\.\d+)?$")
+_PREFIX = ("lock", "rep", "repz", "repnz", "bnd", "notrack", "data16")
+
+
+def _functions(text: str) -> list[Function]:
+    """The functions in objdump's text; a cold part that the compiler moved away belongs to its function."""
+    parts: list[Function] = []
+    for line in text.splitlines():
+        if head := _HEAD.match(line):
+            current = Function(head[2], [(int(head[1], 16), int(head[1], 16))])
+            parts.append(current)
+        elif parts and (match := _LINE.match(line)):
+            name, operands = match[2], match[3].split("#")[0].split("//")[0].strip()
+            while name in _PREFIX and operands:
+                name, _, operands = operands.partition(" ")
+                operands = operands.strip()
+            address = int(match[1], 16)
+            current.instructions.append(Instruction(address, name, operands))
+            current.ranges[-1] = (current.ranges[-1][0], address + 1)
+    functions = [part for part in parts if not _COLD.search(part.name)]
+    of_name = {function.name: function for function in functions}
+    for cold in parts:
+        if whole := of_name.get(_COLD.sub("", cold.name)) if _COLD.search(cold.name) else None:
+            whole.ranges += cold.ranges
+            whole.instructions += cold.instructions
+    for function in functions:
+        _connect(function)
+    return functions
+
+
+_CALLS = {"call", "callq", "bl", "blr"}
+_ENDS = {"ret", "retq", "ud2", "hlt", "udf", "brk"}
+
+
+def _connect(function: Function) -> None:
+    """Finds what follows each instruction."""
+    of_address = {instruction.address: i for i, instruction in enumerate(function.instructions)}
+    starts = {low for low, _ in function.ranges}
+    for i, instruction in enumerate(function.instructions):
+        name, last = instruction.name, instruction.operands.split(",")[-1].strip()
+        place = _PLACE.match(last)
+        falls = name not in _ENDS
+        if name in _CALLS:
+            instruction.callee = place[2] if place else "*"
+            falls = not _NEVER_RETURNS.search(instruction.callee)
+        elif _jumps(name):
+            falls = _conditional(name)
+            if place and int(place[1], 16) in of_address:
+                instruction.target = of_address[int(place[1], 16)]
+            elif not place:
+                instruction.open = True  # through a table, or to another function
+        if falls and i + 1 < len(function.instructions) and function.instructions[i + 1].address not in starts:
+            instruction.next = i + 1
+
+
+def _jumps(name: str) -> bool:
+    return name[0] == "j" or name in ("b", "br", "cbz", "cbnz", "tbz", "tbnz") or name.startswith("b.")
+
+
+def _conditional(name: str) -> bool:
+    return name not in ("jmp", "jmpq", "b", "br")
+
+
+# ---- blocks ----
+
+
+def _blocks(function: Function, number: int, stand_ins: dict[int, int]) -> Iterable[str]:
+    """Two lines for each block: what follows the call of its probe until the next block's, and its instructions."""
+    code = function.instructions
+    probes = [i for i, instruction in enumerate(code) if instruction.callee.startswith(_BLOCK)]
+    first = _reached(code, 0, set(probes), include_start=True)[1]
+    costs = [_cost(function, i) for i in range(len(code))]
+    reached = {i: _reached(code, i, set(probes)) for i in probes}
+    offsets = {i: f"{_returns_to(code, stand_ins.get(i, i)):x}" for i in probes}
+    under = _predicated(code, reached, costs)
+    for i, (share, following, ends, is_open) in reached.items():
+        total = dict.fromkeys(COLUMNS, 0.0)
+        for at, part in share.items():
+            for name, value in costs[at].items():
+                total[name] += part * value
+        yield (
+            f"block {offsets[i]} {number} {'entry' if i in first else '-'} {'open' if is_open else 'closed'} "
+            f"{','.join([*(offsets[n] for n in sorted(following)), *['end'] * ends]) or '-'} {offsets.get(under.get(i), '-')} "
+            + " ".join(f"{total[name]:.6g}" for name in COLUMNS)
+        )
+        ran = [(at, part) for at, part in sorted(share.items()) if costs[at].get("instructions")]
+        yield "at " + " ".join(f"{code[at].address:x}:{part:.4g}:{costs[at].get('flops', 0.0):g}" for at, part in ran)
+
+
+# nvcc rather switches instructions off lane by lane than branches around a few of them.
+_MOST_PREDICATED = 12
+
+
+def _predicated(code: list[Instruction], reached: dict, costs: list[dict[str, float]]) -> dict[int, int]:
+    """Short sides of a branch -> the block that branches: what a GPU runs predicated."""
+    before: dict[int, set[int]] = {}
+    for i, (_, following, _, _) in reached.items():
+        for n in following:
+            before.setdefault(n, set()).add(i)
+    found = {}
+    for i, (share, following, ends, is_open) in reached.items():
+        if len(before.get(i, ())) != 1 or is_open or ends or len(following) != 1 or i in following:
+            continue
+        (parent,), (after,) = before[i], following
+        others = reached[parent][1] - {i}
+        meets = others == {after} or all(reached[o][1] == {after} and before[o] == {parent} for o in others)
+        calls = [code[at].callee for at in share if code[at].callee and not _PROBE.search(code[at].callee)]
+        small = sum(costs[at].get("instructions", 0.0) for at in share) <= _MOST_PREDICATED
+        leaves = reached[after][2] and not reached[after][1]  # the lanes that go around it have nothing left to do
+        if meets and len(others) == 1 and parent != after and small and not leaves and all(any(p.match(c) for p, _ in _OWN[:2]) or "atomic" in c for c in calls):
+            found[i] = parent
+    return found
+
+
+def _returns_to(code: list[Instruction], call: int) -> int:
+    """The return address of the call at an index."""
+    return code[call + 1].address if call + 1 < len(code) else code[call].address + 5
+
+
+def _reached(code: list[Instruction], start: int, probes: set[int], include_start: bool = False):
+    """From after the probe at `start` on to the next probes: which instructions run (index -> how often, where branches
+    without a probe go either way alike), the probes, whether the function may end, and whether it may go on elsewhere."""
+    ends = is_open = False
+    order: list[int] = []
+    found: set[int] = set()
+    state: dict[int, int] = {}
+    begin = [start] if include_start else [n for n in (code[start].next,) if n >= 0]
+    stack = [(n, False) for n in begin]
+    while stack:  # depth first, children before parents
+        at, done = stack.pop()
+        if done:
+            order.append(at)
+            continue
+        if at in state:
+            continue
+        state[at] = 1
+        if at in probes:
+            found.add(at)
+            continue
+        stack.append((at, True))
+        following = _following(code[at])
+        is_open |= code[at].open
+        ends |= not following and not code[at].open
+        stack += [(n, False) for n in following if n not in state]
+    share = dict.fromkeys(order, 0.0)
+    for n in begin:
+        if n in share:
+            share[n] = 1.0
+    for at in reversed(order):
+        following = _following(code[at])
+        for n in following:
+            if n in share and n != at:
+                share[n] = min(1.0, share[n] + share[at] / len(following))
+    return share, found, ends, is_open
+
+
+def _following(instruction: Instruction) -> list[int]:
+    return [n for n in dict.fromkeys((instruction.next, instruction.target)) if n >= 0]
+
+
+# ---- what an instruction does ----
+
+_X86_FP = re.compile(r"^v?(addsub|add|sub|mul|div|sqrt|f?n?m(?:add|sub)\d*)(ss|sd|ps|pd)$")
+_LANES = {"ss": 1, "sd": 1, "ps": 4, "pd": 2}
+# What keeps registers across calls, or makes room for that: a GPU has registers enough.
+_STACK = re.compile(r"^v?mov(?:s[sd]|[lqd]|aps|apd|dqa)? .*\((%rsp|%rbp)\)|^(?:sub|add) \S+,%rsp|^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,")
+_ARM_FP = re.compile(r"^f(add|sub|mul|nmul|div|sqrt|n?madd|n?msub|mla|mls)$")
+_DIVIDES = re.compile(r"^[us]?i?div")
+_WIDE = re.compile(r"(?:^|,)\s*(?:%r(?:[a-d]x|[sd]i|bp|\d+)|x\d+)$")  # the result is in 64 bits
+_INTEGER = re.compile(
+    r"^(add|sub|imul|mul|idiv|div|inc|dec|neg|not|and|or|xor|sh[lr]|sa[lr]|ro[lr]|lea|cmp|test|cdq|cqto|cltd|cltq|movs[lbwx]|movz|set|cmov|bt|bs[fr]|"
+    r"popcnt|tzcnt|lzcnt|adc|sbb|madd|msub|smull|umull|sdiv|udiv|orr|eor|bic|ls[lr]|asr|ubfx|sbfx|csel|cset|csinc|sxt|uxt|subs|adds|tst|clz)"
+)
+
+
+def _cost(function: Function, i: int) -> dict[str, float]:
+    """What one instruction adds to COLUMNS; nothing for a probe's call and for the instruction that makes its argument."""
+    code = function.instructions
+    instruction = code[i]
+    name = instruction.name
+    if instruction.callee:
+        return _call_cost(instruction.callee)
+    if name.startswith(("nop", "endbr", "bti", "push", "pop", "leave")) or _makes_argument(code, i) or _STACK.search(f"{name} {instruction.operands}"):
+        return {}
+    cost = {"instructions": 1.0}
+    if kind := _floating(name, instruction.operands):
+        operation, width, lanes = kind
+        cost[f"{width}_{operation}"] = lanes
+        cost["flops"] = lanes * FLOPS[operation]
+    elif name.startswith(("cvt", "vcvt", "fcvt", "scvtf", "ucvtf")):
+        cost["convert"] = 1.0
+    elif _jumps(name):
+        cost["branch"] = 1.0
+    elif _INTEGER.match(name) and "%xmm" not in instruction.operands:
+        cost["integer"] = 1.0
+        wide = _WIDE.search(instruction.operands) is not None
+        if _DIVIDES.match(name):
+            cost["divide64" if wide else "divide32"] = 1.0
+        elif wide:
+            cost["integer64"] = 1.0
+    return cost
+
+
+def _floating(name: str, operands: str) -> tuple[str, str, float] | None:
+    """(operation, width, how many at once) of an arithmetic instruction on floating-point numbers."""
+    if match := _X86_FP.match(name):
+        width, lanes = ("fp32" if match[2][1] == "s" else "fp64"), _LANES[match[2]]
+    elif match := _ARM_FP.match(name):
+        width, lanes = ("fp64" if operands.startswith("d") else "fp32"), 1
+    else:
+        return None
+    what = match[1]
+    operation = "fma" if re.search(r"ma|ms|ml[as]", what) else what if what in ("div", "sqrt") else "mul" if "mul" in what else "add"
+    return operation, width, float(lanes)
+
+
+def _call_cost(callee: str) -> dict[str, float]:
+    if _PROBE.search(callee):
+        return {}
+    name = re.sub(r"@plt.*|\+0x.*", "", callee)
+    for pattern, cost in _OWN:
+        if pattern.match(name):
+            return {**cost, "flops": float(FLOPS["fast"])} if "fp32_fast" in cost else cost
+    single = name.endswith("f") and name[:-1] in _LIBRARY
+    what = _LIBRARY.get(name[:-1] if single else name)
+    if what is None:
+        return {"instructions": 1.0, "calls": 1.0}
+    if not single and what not in ("fma", "sqrt"):
+        what = "other"
+    return {"instructions": 1.0, f"{'fp32' if single else 'fp64'}_{what}": 1.0, "flops": float(FLOPS[what])}
+
+
+_ARGUMENT = "%rdi" if platform.machine() in ("x86_64", "AMD64") else "x0"
+
+
+def _makes_argument(code: list[Instruction], i: int) -> bool:
+    """Whether the instruction only makes the address that a probe gets: the last to write the argument's register."""
+    if not _writes_argument(code[i]):
+        return False
+    for later in code[i + 1 : i + 8]:
+        if later.callee:
+            return bool(_PROBE.search(later.callee)) and not later.callee.startswith(_BLOCK)
+        if _writes_argument(later) or _jumps(later.name):
+            return False
+    return False
+
+
+def _writes_argument(instruction: Instruction) -> bool:
+    if _ARGUMENT == "%rdi":
+        return instruction.operands.endswith(",%rdi") and not instruction.name.startswith(("cmp", "test"))
+    return instruction.operands.startswith("x0,") and not instruction.name.startswith(("str", "stp", "cmp"))

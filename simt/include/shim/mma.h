@@ -1,0 +1,3 @@
+// Stands in for CUDA's mma.h.
+#pragma once
+#include <simt/wmma.h>

@@ -1,0 +1,57 @@
+// What device functions of these headers tell a checked or counted build of their own accesses; nothing in a plain build.
+#pragma once
+
+namespace simt {
+
+// What an atomic operation does.
+enum class Atomic { add, sub, min, max, inc, dec, and_, or_, xor_, exchange, compare, load, store };
+
+// How far a fence reaches.
+enum class Scope { block, device, system };
+
+}  // namespace simt
+
+// SIMT_NO_PROBES     a function whose own accesses and branches are not the kernel's.
+// SIMT_OWN_PROBES    begins the declaration of a function that tells of its access itself, by the two below. A probed
+//                    build calls it from the student's line, which the address that it returns to tells.
+// SIMT_APART         likewise for a function that has nothing to tell: it is called, never inlined.
+// SIMT_COUNTED       begins the declaration of a function that a GPU has as one instruction or a few: a counted build knows its
+//                    calls by its name (simt/disassembly.py).
+// SIMT_PROBE_ATOMIC  stands in such a function before the operation.
+// SIMT_PROBE_FENCE   stands in one that orders the thread's accesses before it and after it.
+#ifdef SIMT_PROBED
+
+// The mode's own probe functions (src/probe_*.cpp) are linked into every extension.
+extern "C" {
+__attribute__((visibility("hidden"))) void simt_probe_atomic(const void* address, unsigned bytes, int kind, const void* code);
+__attribute__((visibility("hidden"))) void simt_probe_fence(int scope);
+}
+
+namespace simt {
+inline __attribute__((always_inline)) void probe_atomic(const volatile void* address, unsigned bytes, Atomic kind, const void* code) {
+  simt_probe_atomic((const void*)address, bytes, (int)kind, code);
+}
+inline __attribute__((always_inline)) void probe_fence(Scope scope) { simt_probe_fence((int)scope); }
+}  // namespace simt
+
+#define SIMT_NO_PROBES __attribute__((no_sanitize("thread"), no_sanitize("undefined"), no_sanitize_coverage))
+#define SIMT_OWN_PROBES SIMT_NO_PROBES inline __attribute__((noinline, noipa))
+#define SIMT_APART SIMT_NO_PROBES __attribute__((noinline, noipa))
+#define SIMT_PROBE_ATOMIC(address, bytes, kind) ::simt::probe_atomic(address, bytes, kind, __builtin_return_address(0))
+#define SIMT_PROBE_FENCE(scope) ::simt::probe_fence(scope)
+
+#else
+
+#define SIMT_NO_PROBES
+#define SIMT_OWN_PROBES inline __attribute__((always_inline))
+#define SIMT_APART __attribute__((noinline))
+#define SIMT_PROBE_ATOMIC(address, bytes, kind) ((void)0)
+#define SIMT_PROBE_FENCE(scope) ((void)0)
+
+#endif
+
+#ifdef SIMT_COUNT
+#define SIMT_COUNTED SIMT_OWN_PROBES
+#else
+#define SIMT_COUNTED inline __attribute__((always_inline))
+#endif

@@ -1,0 +1,159 @@
+// The checks of a checked build: what memory an access meets, who was there before, and what is wrong with that.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "memory.h"
+#include "probe.h"
+#include "worker.h"
+
+namespace simt {
+
+// One thing that is wrong, as often as it was seen at one place; Python puts it into words (simt/check.py).
+struct Finding {
+  std::string check;            // a name of simt.Finding.check
+  std::string what;             // "read", "write", "atomic", or the operation that overflowed
+  std::string space;            // "global", "shared", "local"
+  std::string array;            // the kernel's parameter or the variable, empty where neither is known
+  std::string type;             // of an array whose index is out of range, as the compiler writes it
+  std::int64_t index = 0;       // in elements
+  std::uint64_t elements = 0;   // of the array
+  std::uint64_t element = 1;    // bytes
+  std::string kernel, file;
+  int line = 0;                 // 0: find it from `code`
+  std::uintptr_t code = 0;
+  std::vector<CodePlace> places;   // instead of `code`, where a fault has told them
+  bool in_thread = false;
+  uint3 block{}, thread{};
+  bool has_other = false;       // the other access of a race
+  std::string other_what;
+  uint3 other_block{}, other_thread{};
+  std::uintptr_t other_code = 0;
+  bool warning = false;
+  std::string message;          // where it is known already
+  std::uint64_t count = 1;
+  std::uint64_t first = 0;      // when it was seen first, as a number
+};
+
+void add_finding(Finding finding);
+Finding finding_of(const Fault& fault);
+SIMT_API std::vector<Finding> take_findings();
+
+// Where atomic operations were executed: what depends on the order of threads without being a race often goes through them.
+struct AtomicSite {
+  unsigned kind;          // a simt::Atomic
+  std::string kernel;
+};
+SIMT_API std::map<std::uintptr_t, AtomicSite> take_atomics();     // by return address
+
+// What orders accesses of different threads besides barriers: an atomic write after a fence hands over what its thread
+// (and, by barriers, its block) did before; an atomic read of it takes that over.
+class Handovers {
+ public:
+  struct Moment { std::uint64_t block; unsigned thread; std::uint64_t phase; };
+  void clear();
+  void fence(const Moment& now);
+  void atomic(std::uintptr_t address, const Moment& now, bool reads, bool writes);
+  bool ordered(const Moment& before, const Moment& after, int depth = 0) const;
+
+ private:
+  struct Given { Moment by; std::uint64_t all_before; bool own; };   // the block's phases < all_before, and the thread's own
+  struct Variable { std::vector<Given> given; std::unordered_multimap<std::uint64_t, std::size_t> of_block; };
+  struct Taken { Moment when; const Variable* from; std::size_t count; };
+  std::map<std::uintptr_t, Variable> variables_;
+  std::unordered_map<std::uint64_t, std::vector<Taken>> taken_;         // by block
+  std::unordered_map<std::uint64_t, std::uint64_t> fenced_;             // block -> phase of its newest fence, plus 1
+  std::map<std::pair<std::uint64_t, unsigned>, std::uint64_t> own_;     // (block, thread) -> phase of its newest fence, plus 1
+};
+
+// A stretch of memory that kernels of the launch may use.
+struct Region {
+  std::uintptr_t base;
+  std::size_t bytes;
+  Slot::Kind kind;
+  int array = -1;        // of job.arrays; -2: dynamic shared memory
+  int variable = -1;     // of the module's
+};
+
+// What all workers of a launch see.
+struct CheckedLaunch {
+  std::vector<Region> regions;   // global ones, by address
+  std::uintptr_t host_low = 0, host_bytes = 0;   // the launching thread's stack, where the arguments lie
+  Handovers handovers;
+};
+
+// One worker's part.
+class Checker {
+ public:
+  explicit Checker(Worker& worker);
+  void begin(Job& job);                       // a launch
+  void end();                                 // its last block is done
+  void block_starts(std::uint64_t linear);
+  void block_resumes(std::uint64_t linear);   // after a grid-wide barrier
+  void blocks_met();                          // every block has reached the grid-wide barrier
+  void barrier();
+  void warp_synced(unsigned warp, unsigned lanes);
+  void save_shared(std::vector<Cell>& into);  // likewise for a block that makes room for another
+  void restore_shared(const std::vector<Cell>& from);
+
+  void access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  void fence();
+  void settle();
+  void declared(std::uintptr_t variable, std::size_t bytes, const char* name);
+  void locate(Finding& finding, const void* code) const;    // the running thread, at an address in the kernel's code
+
+  struct Shadow { Cell* cells = nullptr; std::uint8_t shift = 2; bool wrote = false, full = false; };
+  struct BlockStart { std::uint64_t clock, block; };
+  const Shadow& shadow(std::size_t region) const { return shadows_[region]; }
+  Handovers::Moment moment(std::uint64_t key) const;
+  void describe_other(Finding& finding, std::uint64_t key) const;
+  void name(Finding& finding, const Region& region, std::uintptr_t address, std::size_t bytes) const;
+  void clear_cells();
+  const Launch& launch() const { return *job_->launch; }
+
+ private:
+  struct LocalVariable { std::uintptr_t base = 0; std::size_t bytes = 0; const char* name = ""; };
+  struct Judged { Finding finding; std::vector<std::uint32_t> before; const void* at; std::uint8_t shift; };
+  const Region& region(std::size_t index) const;
+  const Region* region_of(std::uintptr_t address, std::size_t& index);
+  Cell* take_cells(std::size_t count);
+  void refine(std::size_t index, std::uint8_t shift);
+  void forget_slots();
+  void remember(std::uintptr_t site, const Slot& slot);
+  void outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  bool races(std::uint64_t other, bool shared) const;
+  bool ignorable(std::uintptr_t address) const;
+  void advance();
+
+  Worker& worker_;
+  ProbeState& state_;
+  Job* job_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> touched_;
+  std::vector<Region> shared_;                 // this worker's shared arrays
+  std::vector<Shadow> shadows_;                // of the launch's regions, then of shared_
+  std::vector<BlockStart> starts_;
+  std::vector<std::uint16_t> epoch_;
+  std::vector<std::uint16_t> seen_;            // [warp][lane][other lane]: how many of its epochs the lane has synchronised with
+  std::uint32_t warps_synced_ = 0;
+  char* arena_ = nullptr;                      // of cells
+  std::size_t arena_bytes_ = 0, arena_used_ = 0;
+  std::unique_ptr<Judged> judged_;
+  LocalVariable locals_[64];                   // the newest ones that were declared without a value
+  unsigned next_local_ = 0;
+  std::uint64_t block_ = 0;
+};
+
+void begin_checked(Job& job);
+void end_checked(const std::vector<Checker*>& checkers);
+SIMT_API void note_argument(const void* base, std::size_t bytes);   // a tensor that Python handed to a function
+SIMT_API void forget_arguments();
+
+}  // namespace simt

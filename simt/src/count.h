@@ -1,0 +1,228 @@
+// Counting: what a block's lanes recorded becomes warp-level instructions, and those become counters.
+#pragma once
+
+#include <simt/recorder.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "count_flow.h"
+#include "count_rules.h"
+#include "count_unique.h"
+#include "worker.h"
+
+namespace simt {
+
+// Which memory an address belongs to. ignored: the runtime's own, and the kernel's parameters.
+enum class Space : std::uint8_t { global, shared, local, constant, ignored };
+inline constexpr std::size_t spaces = 5, itself = spaces;     // itself: a block's or a meeting's own sums
+
+// What threads do together: the address of such an event.
+enum class Together : std::uint8_t { none, barrier, exchange, grid_barrier };
+
+// Sums over the warp-level instructions of one place in the code (and one space), each block's share times its weight.
+struct Tally {
+  double executions = 0, lanes = 0;
+  double bytes = 0, used = 0, sectors = 0, ideal_sectors = 0, wavefronts = 0, ideal_wavefronts = 0, distinct = 0, deepest = 0;
+  double diverged = 0;         // executions of a block after which the lanes parted
+  void add(const Tally& other);
+};
+
+// Totals whose sampling error is known, in this order.
+enum Total : unsigned {
+  warp_instructions, thread_instructions, flops, global_requests, global_sectors, shared_requests, shared_wavefronts,
+  atomic_requests, atomic_lanes, barriers, exchanges, branches, diverged_branches, local_requests, constant_requests,
+  block_unique_read, block_unique_written, totals
+};
+
+// A row of 32 addresses that a place in the code has met, relative to the first active lane's, and what it costs.
+struct alignas(64) Pattern {
+  std::uint64_t delta[32];
+  std::uint32_t lanes = 0;
+  std::uint32_t offset, within;     // the low bits of the first lane's address that matter, and which they are
+  std::uint64_t low, size;          // where the first lane's address must lie for the space to be the same
+  std::uint64_t base;               // the first lane's address when this was worked out
+  std::uint64_t times = 0;          // since it was last added up
+  std::uint64_t marked;             // the first lane's address when its bytes were last marked as touched
+  Space space;
+  bool marks;
+  Cost cost;
+  unsigned spans;
+  Span span[32];                    // for that address
+};
+
+// What a place in the code does: a call of a probe, or an operation that threads do together.
+struct SpotKind {
+  Event event = Event::unknown;
+  Together together = Together::none;
+  bool branches = false;            // a block that several may follow
+  std::uint8_t bytes = 0;
+  int kind = 0;                     // of an atomic operation, a simt::Atomic
+  std::uint64_t offset = 0;         // in the module
+  const char* what = nullptr;       // of an exchange
+  int line = 0;                     // where there is no offset
+  double instructions = 0, flops = 0;       // of a block
+};
+
+struct Spot : SpotKind {
+  bool entry = false;               // the first block of a function
+  bool open = false;                // a block after which others may come than those that are known
+  int function = -1;
+  int block = -1;                   // in the flow
+  std::uint32_t lanes = 0;          // of a block or a meeting: who came here the last `times` times
+  std::uint64_t times = 0;
+  std::uint64_t diverged = 0;       // since it was last added up
+  const Spot* followed[2] = {};     // blocks that came after this one before
+  static constexpr unsigned ways = 8;
+  std::unique_ptr<Pattern> pattern[ways];   // the newest match first
+  Tally tally[spaces + 1];
+};
+
+// Lanes of a warp that run together, or that will once the others have come.
+struct Path {
+  static constexpr int deepest_call = 8;
+  struct Frame { int function; Spot* block; };
+  std::uint32_t lanes = 0;          // 0: this record is free
+  std::uint32_t arrived = 0;        // of a join
+  bool join = false;
+  int parent = -1;                  // the join that it runs to
+  int until = -1;                   // the block there; -1: the end of the function
+  int until_depth = 0;
+  int depth = -1;                   // of calls
+  Frame frame[deepest_call];
+};
+
+struct Counting;
+
+// One worker's part.
+class Counter {
+ public:
+  explicit Counter(Worker& worker) : worker_(worker) {}
+  void begin(Job& job);
+  void end();
+  bool block_starts(std::uint64_t position, std::uint64_t to);   // false: it is not to run. Blocks up to `to` follow
+  void block_resumes();                            // of a cooperative launch: it starts, or has left a grid-wide barrier
+  void block_parks(Block& block);                  // waits at one
+  void block_ends(Block& block);
+  bool make_room(Block& block);                    // nothing can run: threads whose buffers were full go on
+
+  std::uint64_t together(Together kind, const char* what, int line);   // its event
+  void describe(const void* code, Event event, unsigned bytes, int kind);
+
+ private:
+  enum class Step { on, part, arrive };
+  struct Region { std::uint64_t low, high; Space space; };
+  struct Warp { std::vector<Path> paths; };
+
+  bool wants(std::uint64_t position, std::uint64_t to);
+  void start();
+  Spot& spot_of(std::uint64_t event) {
+    Spot* const known = index_[event >> address_bits];
+    return __builtin_expect(known != nullptr, 1) ? *known : new_spot(event >> address_bits);
+  }
+  Spot& new_spot(std::uint64_t where);
+  const void* code_of(std::uint64_t where, SpotKind& kind) const;
+  Space space_of(std::uint64_t address, std::uint64_t* low = nullptr, std::uint64_t* size = nullptr) const;
+  void find_regions();
+
+  void replay(Block& block, unsigned warp);
+  bool run(Warp& warp, unsigned first, int index, std::uint32_t ended);
+  Step step(Path& path, const std::uint64_t* row, unsigned leader);
+  Step begin_block(Path& path, Spot& spot);
+  Step enter(Path& path, Spot& spot, bool block);
+  Step follow(Path& path, Spot& spot);
+  void part(Warp& warp, int index, const std::uint64_t* row);
+  void arrive(Warp& warp, int index);
+  void leave(Warp& warp, int index, std::uint32_t lanes);
+  void settle(Warp& warp, int index);
+  void force(Warp& warp, unsigned first);
+  int new_path(Warp& warp);
+
+  Pattern& learn(Spot& spot, const std::uint64_t* row, std::uint32_t lanes, unsigned leader);
+  void cost_of(Pattern& pattern, const Request& request, bool atomic);
+  void came(Spot& spot, std::uint32_t lanes);
+  void mark(Pattern& pattern, std::uint64_t address, Event event);
+  void flush(Spot& spot);
+  void flush(Spot& spot, Pattern& pattern);
+  void flush_all();
+  void learn_edges();
+  void note_touched();
+  void consume(Block& block, bool all);
+
+  Worker& worker_;
+  Job* job_ = nullptr;
+  Counting* counting_ = nullptr;
+  const Module* module_ = nullptr;
+  std::shared_ptr<Flow> flow_;
+  std::vector<Region> regions_;
+  std::size_t fibers_known_ = 0;
+
+  std::vector<Spot*> index_;                            // by `where`
+  std::deque<Spot> spots_;
+  std::vector<Spot*> together_;
+  std::map<std::pair<const char*, int>, std::uint32_t> together_of_;
+  struct { const char* what; int line; std::uint64_t event; } met_[64] = {};   // by the low bits of the line
+  struct Described { const void* code; Event event; std::uint8_t bytes; int kind; };
+  std::unordered_map<std::uint64_t, Described> described_;       // by `where`
+  std::uint64_t text_low_ = 0, text_high_ = 0;
+  const ProbeFunction* probes_ = nullptr;
+
+  std::vector<std::uint64_t> buffer_, scratch_;
+  std::vector<std::uint64_t*> at_, stop_;                // of each thread: what is not replayed yet
+  std::vector<std::uint64_t*> ignored_;                  // likewise, of a block that isn't counted
+  std::vector<Warp> warps_;
+  unsigned threads_ = 0;
+  unsigned rounds_ = 0;                                  // since a thread with a full buffer was last let go
+  bool counted_ = false;                                 // the running block is in the sample
+
+  // The sample. Blocks are taken in strata, one of each at random, which stands for all.
+  std::uint64_t stratum_ = 0, stratum_end_ = 0, chosen_ = 0;
+  double weight_ = 1, flushed_weight_ = 1;
+  double now_[totals] = {};                              // of the running block
+  double before_[totals] = {};                           // of the block before it in the sample
+  bool has_before_ = false;
+  double sum_[totals] = {}, variance_[totals] = {};
+  std::uint64_t sampled_ = 0, events_ = 0;
+
+  TouchedBytes touched_;                                 // by the running block
+  TouchedBytes all_touched_;                             // by all of the worker's
+};
+
+// A launch that is counted, and what came out.
+struct Counting {
+  std::uint64_t blocks = 0;
+  std::uint64_t limit = 0;               // blocks to count; 0: as many as take about a second
+  bool skip = false;                     // blocks outside the sample don't run at all
+  std::atomic<std::uint64_t> events{0}, counted{0};
+  const Module* module = nullptr;
+  std::shared_ptr<Flow> flow;
+  std::uint64_t host_low = 0, host_high = 0;   // the launching thread's stack: the kernel's parameters lie there
+
+  std::mutex mutex;                      // of what follows, filled by one worker after the other
+  struct Found { SpotKind spot; Tally tally[spaces + 1]; };
+  std::map<std::uint64_t, Found> code;   // by offset in the module
+  std::map<std::pair<std::string, int>, Found> met;
+  double sum[totals] = {}, variance[totals] = {};
+  std::uint64_t sampled = 0;
+  TouchedBytes touched;
+};
+
+// What a thread does together with others, as an event of its own.
+void record_together(Worker& worker, Together kind, const char* what, int line);
+
+// launch.cpp
+void begin_counting(Job& job);
+void end_counting(Job& job);
+
+// From Python (simt/count.py, through ctypes).
+extern "C" SIMT_API void simt_count_begin(std::uint64_t limit, int skip);     // and forgets what was counted before
+extern "C" SIMT_API const char* simt_count_take();                            // JSON, valid until the next call
+
+}  // namespace simt

@@ -1,0 +1,364 @@
+// Replays what the lanes of a warp recorded as the warp would have run it: one instruction at a time for all lanes that
+// are at the same place; lanes that part at a branch meet again where all paths from it do.
+#include <algorithm>
+#include <cstring>
+
+#include "count.h"
+
+namespace simt {
+namespace {
+
+typedef std::uint64_t Four __attribute__((vector_size(32)));
+
+#if defined(__x86_64__)
+#define SIMT_FAST __attribute__((target_clones("avx2", "default")))
+#else
+#define SIMT_FAST
+#endif
+#define SIMT_IN inline __attribute__((always_inline))
+
+SIMT_IN Four load(const std::uint64_t* from) {
+  Four value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+SIMT_IN void store(std::uint64_t* to, Four value) { std::memcpy(to, &value, sizeof value); }
+SIMT_IN bool any(Four v) { return (v[0] | v[1] | v[2] | v[3]) != 0; }
+
+// Whether any lane's event, less the first lane's, differs from what is expected.
+SIMT_IN bool differs(const std::uint64_t* row, std::uint64_t first, const std::uint64_t* delta) {
+  const Four base = {first, first, first, first};
+  Four wrong = {};
+  for (unsigned i = 0; i < 32; i += 4) wrong |= (load(row + i) - base) ^ load(delta + i);
+  return any(wrong);
+}
+
+SIMT_IN bool same(const std::uint64_t* row, std::uint64_t first) {
+  const Four base = {first, first, first, first};
+  Four wrong = {};
+  for (unsigned i = 0; i < 32; i += 4) wrong |= load(row + i) ^ base;
+  return !any(wrong);
+}
+
+// The next four events of every lane, as four rows of 32.
+SIMT_IN void transpose(const std::uint64_t* const* from, std::size_t at, std::uint64_t (*rows)[32]) {
+  for (unsigned lane = 0; lane < 32; lane += 4) {
+    const Four a = load(from[lane] + at), b = load(from[lane + 1] + at), c = load(from[lane + 2] + at), d = load(from[lane + 3] + at);
+    const Four even_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), odd_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    const Four even_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), odd_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+    store(rows[0] + lane, __builtin_shufflevector(even_ab, even_cd, 0, 1, 4, 5));
+    store(rows[1] + lane, __builtin_shufflevector(odd_ab, odd_cd, 0, 1, 4, 5));
+    store(rows[2] + lane, __builtin_shufflevector(even_ab, even_cd, 2, 3, 6, 7));
+    store(rows[3] + lane, __builtin_shufflevector(odd_ab, odd_cd, 2, 3, 6, 7));
+  }
+}
+
+}  // namespace
+
+// ---- one instruction ----
+
+SIMT_IN void Counter::came(Spot& spot, std::uint32_t lanes) {
+  if (__builtin_expect(spot.lanes != lanes, 0)) {
+    flush(spot);
+    spot.lanes = lanes;
+  }
+  ++spot.times;
+}
+
+// The block after the one in which the lanes were. arrive: they have come to where they wait for others.
+Counter::Step Counter::follow(Path& path, Spot& spot) {
+  Path::Frame& top = path.frame[path.depth];
+  if (!top.block || spot.block < 0) return Step::on;
+  std::lock_guard lock(flow_->mutex);
+  if (!flow_->follows(top.block->block, spot.block)) {
+    if (spot.entry) {       // the function calls itself
+      if (path.depth + 1 < Path::deepest_call) path.frame[++path.depth] = {spot.function, nullptr};
+      return Step::on;
+    }
+    for (int depth = path.depth; depth-- > 0;) {
+      const Path::Frame& below = path.frame[depth];
+      if (below.function != spot.function || !below.block || !flow_->follows(below.block->block, spot.block)) continue;
+      if (depth < path.until_depth) return Step::arrive;
+      path.depth = depth;
+      return Step::on;
+    }
+    flow_->add(top.block->block, spot.block);
+  }
+  top.block->followed[1] = top.block->followed[0];
+  top.block->followed[0] = &spot;
+  return Step::on;
+}
+
+// Another function than before: a call, or a return.
+Counter::Step Counter::enter(Path& path, Spot& spot, bool block) {
+  if (!(block && spot.entry))
+    for (int depth = path.depth; depth-- > 0;)
+      if (path.frame[depth].function == spot.function) {
+        if (depth < path.until_depth) return Step::arrive;
+        path.depth = depth;
+        return Step::on;
+      }
+  if (path.depth + 1 < Path::deepest_call) ++path.depth;
+  path.frame[path.depth] = {spot.function, nullptr};
+  return Step::on;
+}
+
+// The lanes are at the start of a block.
+SIMT_IN Counter::Step Counter::begin_block(Path& path, Spot& spot) {
+  const Path::Frame& top = path.frame[path.depth];
+  if (top.block && top.block->followed[0] != &spot && top.block->followed[1] != &spot)
+    if (follow(path, spot) == Step::arrive) return Step::arrive;
+  if (spot.block == path.until && path.depth == path.until_depth) return Step::arrive;
+  path.frame[path.depth].block = &spot;
+  came(spot, path.lanes);
+  return Step::on;
+}
+
+// One row of events, of all lanes of the path.
+SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsigned leader) {
+  const std::uint64_t first = row[leader], address = first & address_mask;
+  if (address != 0 && address < first_address) {
+    if (!same(row, first)) return Step::part;
+    came(*together_[first >> address_bits], path.lanes);
+    return Step::on;
+  }
+  Spot& spot = spot_of(first);
+  const bool elsewhere = path.depth < 0 || spot.function != path.frame[path.depth].function;
+  if (address == 0) {
+    if (!same(row, first)) return Step::part;
+    if (__builtin_expect(elsewhere, 0) && enter(path, spot, true) == Step::arrive) return Step::arrive;
+    return begin_block(path, spot);
+  }
+  Pattern* pattern = spot.pattern[0].get();
+  const bool known = pattern && pattern->lanes == path.lanes && pattern->offset == (address & pattern->within) &&
+                     address - pattern->low < pattern->size && !differs(row, first, pattern->delta);
+  if (__builtin_expect(!known || elsewhere, 0)) {
+    for (unsigned lane = 0; lane < 32; ++lane)
+      if ((row[lane] ^ first) >> address_bits || (row[lane] & address_mask) < first_address) return Step::part;
+    if (elsewhere && enter(path, spot, spot.block >= 0) == Step::arrive) return Step::arrive;
+  }
+  if (spot.block >= 0 && begin_block(path, spot) == Step::arrive) return Step::arrive;
+  if (__builtin_expect(!known, 0)) pattern = &learn(spot, row, path.lanes, leader);
+  ++pattern->times;
+  if (pattern->marks && pattern->marked != address) mark(*pattern, address, spot.event);
+  return Step::on;
+}
+
+// Finds the pattern among the spot's others, or works it out.
+Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lanes, unsigned leader) {
+  const std::uint64_t first = row[leader], address = first & address_mask;
+  unsigned way = 1;
+  for (; way < Spot::ways && spot.pattern[way]; ++way) {
+    Pattern& known = *spot.pattern[way];
+    if (known.lanes == lanes && known.offset == (address & known.within) && address - known.low < known.size && !differs(row, first, known.delta)) break;
+  }
+  const bool found = way < Spot::ways && spot.pattern[way];
+  if (!found) {
+    way = std::min(way, Spot::ways - 1);
+    if (!spot.pattern[0]) way = 0;
+    if (!spot.pattern[way]) spot.pattern[way] = std::make_unique<Pattern>();
+  }
+  std::rotate(spot.pattern, spot.pattern + way, spot.pattern + way + 1);
+  Pattern& pattern = *spot.pattern[0];
+  if (found) return pattern;
+  if (pattern.times) flush(spot, pattern);
+  std::uint64_t addresses[32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    pattern.delta[lane] = row[lane] - first;
+    addresses[lane] = row[lane] & address_mask;
+  }
+  pattern.lanes = lanes;
+  pattern.times = 0;
+  pattern.marked = 0;
+  pattern.space = space_of(address, &pattern.low, &pattern.size);
+  // A shift by whole sectors costs the same, and in shared memory one by whole words.
+  pattern.within = pattern.space == Space::shared ? 3 : 31;
+  pattern.offset = address & pattern.within;
+  cost_of(pattern, {addresses, lanes, spot.bytes}, spot.event == Event::atomic);
+  return pattern;
+}
+
+// ---- paths ----
+
+int Counter::new_path(Warp& warp) {
+  for (std::size_t i = 0; i < warp.paths.size(); ++i)
+    if (!warp.paths[i].lanes) {
+      warp.paths[i] = Path{};
+      return static_cast<int>(i);
+    }
+  warp.paths.emplace_back();
+  return static_cast<int>(warp.paths.size()) - 1;
+}
+
+// A join whose lanes have all come goes on as a path.
+void Counter::settle(Warp& warp, int index) {
+  Path& join = warp.paths[static_cast<std::size_t>(index)];
+  if (!join.join || join.arrived != join.lanes) return;
+  join.join = false;
+  join.arrived = 0;
+  if (join.depth >= 0) join.frame[join.depth].block = nullptr;
+}
+
+void Counter::arrive(Warp& warp, int index) {
+  Path& path = warp.paths[static_cast<std::size_t>(index)];
+  const int parent = path.parent;
+  Path& join = warp.paths[static_cast<std::size_t>(parent)];
+  join.arrived |= path.lanes;
+  path.lanes = 0;
+  settle(warp, parent);
+}
+
+// The lanes are gone, from the path and from all joins that wait for them.
+void Counter::leave(Warp& warp, int index, std::uint32_t lanes) {
+  while (index >= 0) {
+    Path& path = warp.paths[static_cast<std::size_t>(index)];
+    path.lanes &= ~lanes;
+    path.arrived &= ~lanes;
+    if (path.lanes) settle(warp, index);
+    index = path.parent;
+  }
+}
+
+// The lanes' next events differ: each group goes on by itself, until the block where all paths meet.
+void Counter::part(Warp& warp, int index, const std::uint64_t* row) {
+  const Path path = warp.paths[static_cast<std::size_t>(index)];
+  Spot* const at = path.depth >= 0 ? path.frame[path.depth].block : nullptr;
+  int meeting = -1;
+  if (at && at->block >= 0) {
+    ++at->diverged;
+    std::lock_guard lock(flow_->mutex);
+    meeting = flow_->meeting_point(at->block);
+  }
+  const bool known = path.until == meeting && path.until_depth == path.depth;
+  const bool joins = !known && (meeting >= 0 || path.depth > 0);
+  if (joins) {
+    Path& join = warp.paths[static_cast<std::size_t>(index)];
+    join.join = true;
+    join.arrived = 0;
+  } else {
+    warp.paths[static_cast<std::size_t>(index)].lanes = 0;
+  }
+  auto key = [&](unsigned lane) {
+    const std::uint64_t address = row[lane] & address_mask;
+    return (row[lane] >> address_bits) << 1 | (address < first_address && address != 0);
+  };
+  for (std::uint32_t left = path.lanes; left;) {
+    const auto leader = static_cast<unsigned>(__builtin_ctz(left));
+    std::uint32_t group = 0;
+    for (std::uint32_t rest = left; rest; rest &= rest - 1) {
+      const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
+      if (key(lane) == key(leader)) group |= 1u << lane;
+    }
+    left &= ~group;
+    const int child = new_path(warp);
+    Path& part = warp.paths[static_cast<std::size_t>(child)];
+    part = path;
+    part.lanes = group;
+    if (joins) {
+      part.parent = index;
+      part.until = meeting;
+      part.until_depth = path.depth;
+    }
+  }
+}
+
+// Runs one path as far as its lanes' events reach; whether anything changed.
+SIMT_FAST bool Counter::run(Warp& warp, unsigned first, int index, std::uint32_t ended) {
+  alignas(32) std::uint64_t rows[4][32];
+  const std::uint64_t* from[32];
+  bool changed = false;
+  for (;;) {
+    Path& path = warp.paths[static_cast<std::size_t>(index)];
+    if (!path.lanes || path.join) return changed;
+    const std::uint32_t lanes = path.lanes;
+    const auto leader = static_cast<unsigned>(__builtin_ctz(lanes));
+    std::size_t count = ~std::size_t(0);
+    std::uint32_t dry = 0;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const unsigned thread = first + (lanes >> lane & 1 ? lane : leader);
+      from[lane] = at_[thread];
+      const auto left = static_cast<std::size_t>(stop_[thread] - at_[thread]);
+      count = std::min(count, left);
+      if (!left) dry |= lanes & 1u << lane;
+    }
+    if (dry) {
+      if (!(dry & ended)) return changed;
+      Spot* const block = path.depth >= 0 ? path.frame[path.depth].block : nullptr;
+      if (block && (dry & ended) != lanes) ++block->diverged;
+      leave(warp, index, dry & ended);
+      changed = true;
+      continue;
+    }
+    std::size_t done = 0;
+    Step outcome = Step::on;
+    unsigned r = 0;
+    while (done < count && outcome == Step::on) {
+      const auto batch = static_cast<unsigned>(std::min<std::size_t>(4, count - done));
+      if (batch == 4) {
+        transpose(from, done, rows);
+      } else {
+        for (unsigned row = 0; row < batch; ++row)
+          for (unsigned lane = 0; lane < 32; ++lane) rows[row][lane] = from[lane][done + row];
+      }
+      for (r = 0; r < batch; ++r) {
+        outcome = step(path, rows[r], leader);
+        if (outcome != Step::on) break;
+        ++done;
+      }
+    }
+    for (std::uint32_t left = lanes; left; left &= left - 1) at_[first + static_cast<unsigned>(__builtin_ctz(left))] += done;
+    changed |= done > 0;
+    if (outcome == Step::arrive) {
+      arrive(warp, index);
+      return true;
+    }
+    if (outcome == Step::part) {
+      part(warp, index, rows[r]);
+      return true;
+    }
+  }
+}
+
+void Counter::replay(Block& block, unsigned number) {
+  Warp& warp = warps_[number];
+  const unsigned first = number * 32;
+  std::uint32_t ended = 0;
+  for (unsigned lane = 0; lane < 32 && first + lane < threads_; ++lane)
+    if (block.gone(first + lane)) ended |= 1u << lane;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = 0; i < warp.paths.size(); ++i)
+      if (warp.paths[i].lanes && !warp.paths[i].join) changed |= run(warp, first, static_cast<int>(i), ended);
+  }
+}
+
+// Lanes wait for others that can't come until these have gone on: they go on alone.
+void Counter::force(Warp& warp, unsigned first) {
+  for (std::size_t i = 0; i < warp.paths.size(); ++i) {
+    if (!warp.paths[i].lanes) continue;
+    if (warp.paths[i].join) {
+      const std::uint32_t here = warp.paths[i].arrived;
+      if (!here) continue;
+      Path alone = warp.paths[i];
+      warp.paths[i].lanes &= ~here;
+      warp.paths[i].arrived = 0;
+      alone.lanes = here;
+      alone.join = false;
+      alone.arrived = 0;
+      if (alone.depth >= 0) alone.frame[alone.depth].block = nullptr;
+      warp.paths[static_cast<std::size_t>(new_path(warp))] = alone;
+    } else {
+      std::uint32_t with = 0;
+      for (unsigned lane = 0; lane < 32; ++lane)
+        if (warp.paths[i].lanes >> lane & 1 && stop_[first + lane] != at_[first + lane]) with |= 1u << lane;
+      const std::uint32_t without = warp.paths[i].lanes & ~with;
+      if (!with || !without) continue;
+      Path rest = warp.paths[i];
+      rest.lanes = without;
+      warp.paths[i].lanes = with;
+      warp.paths[static_cast<std::size_t>(new_path(warp))] = rest;
+    }
+  }
+}
+
+}  // namespace simt

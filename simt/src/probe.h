@@ -1,0 +1,77 @@
+// What a checked build's probes look at on every access: kept small, and shared with the runtime that fills it.
+#pragma once
+
+#include <simt/runtime.h>
+
+#include <cstdint>
+
+namespace simt {
+
+// What is known of one granule of memory (4 bytes, or less where threads access it in smaller pieces), by one worker.
+// A key says who and when: [clock 24][epoch 10][site 18][many 1][atomic 1][thread 10]; 0: nobody yet.
+//   clock   counts the barriers that blocks of this worker have passed, over all its blocks of a launch
+//   epoch   counts the __syncwarp()s that the thread has passed since the block's last barrier
+//   site    the access's place in the code
+//   many    (of a read) a second thread has read as well
+struct Cell {
+  std::uint64_t write;      // the last one
+  std::uint64_t read;       // the first one of the newest clock in which there was one
+  std::uint64_t elsewhere;  // a read by an earlier block
+  std::uint32_t value;      // what the last write left, to tell whether two writes agree
+  std::uint32_t second;     // site and thread of a second reader, as in a key
+};
+
+namespace key {
+inline constexpr unsigned thread_bits = 10, site_bits = 18, epoch_bits = 10, clock_shift = 40, epoch_shift = 30, site_shift = 12;
+inline constexpr std::uint64_t atomic = 1u << 10, many = 1u << 11, thread_mask = (1u << thread_bits) - 1;
+inline constexpr std::uint64_t clock_limit = 1u << 24;
+inline unsigned thread(std::uint64_t k) { return static_cast<unsigned>(k & thread_mask); }
+inline std::uint64_t clock(std::uint64_t k) { return k >> clock_shift; }
+inline unsigned epoch(std::uint64_t k) { return static_cast<unsigned>(k >> epoch_shift & ((1u << epoch_bits) - 1)); }
+inline unsigned site(std::uint64_t k) { return static_cast<unsigned>(k >> site_shift & ((1u << site_bits) - 1)); }
+}  // namespace key
+
+// The memory that one site met last: most sites only ever meet one tensor.
+struct Slot {
+  enum Kind : std::uint8_t { unknown, global, shared, local, ignored };
+  std::uintptr_t base;
+  std::uintptr_t bytes;
+  Cell* cells;          // null: races are not looked for here
+  std::uint8_t shift;   // a cell stands for 1 << shift bytes
+  Kind kind;
+};
+
+struct ProbeState {
+  Slot* slots;                  // one a site; null while no checked kernel runs on this thread
+  std::uintptr_t text;          // where the module begins: site = (return address - text) >> 2
+  std::uintptr_t sites;
+  std::uint64_t clock;          // now, in a key's place
+  std::uint64_t began;          // when the running block began, likewise
+  std::uint64_t began_global;   // since when no other block's access counts: later than `began` after a grid barrier
+  const std::uint16_t* epoch;   // of each thread
+  // The newest write, whose value can be read only once it has happened.
+  Cell* written;
+  const void* written_at;
+  unsigned written_cells;
+  std::uint8_t written_shift;
+};
+extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) ProbeState probe_state;
+
+enum Access : unsigned {
+  reading = 0,
+  writing = 1,
+  atomically = 2,
+  as_volatile = 4,
+  modifying = 8,        // writes what it read
+  as_bytes = 16,        // nothing promises an alignment
+  kind_shift = 8,       // of an atomic operation: its simt::Atomic
+};
+
+// What the fast path can't decide. `code`: the return address into the kernel.
+SIMT_API void check_access(const void* address, std::size_t bytes, unsigned access, const void* code);
+SIMT_API void check_fence(int scope);
+SIMT_API void check_index(const char* file, int line, const char* type, std::int64_t index, const void* code);
+SIMT_API void check_overflow(const char* file, int line, const char* what, const char* type, const void* code);
+SIMT_API void settle_write();     // looks at what the newest write left
+
+}  // namespace simt

@@ -1,0 +1,40 @@
+// check: schedule
+// what: kept elements take the next free place by atomicAdd: which comes first depends on which thread does
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\n", cudaGetErrorString(e)); exit(1); } } while (0)
+
+__global__ void keep_multiples(const int* in, int n, int* out, int* count) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && in[i] % 3 == 0) {
+    int place = atomicAdd(count, 1);  // defect
+    out[place] = in[i];
+  }
+}
+
+int main() {
+  const int n = 100;
+  std::vector<int> host(n);
+  for (int i = 0; i < n; i++) host[i] = i * 7 % 50;
+  int count, *d_in, *d_out, *d_count;
+  CHECK(cudaMalloc(&d_in, n * sizeof(int)));
+  CHECK(cudaMalloc(&d_out, n * sizeof(int)));
+  CHECK(cudaMalloc(&d_count, sizeof(int)));
+  CHECK(cudaMemcpy(d_in, host.data(), n * sizeof(int), cudaMemcpyHostToDevice));
+  CHECK(cudaMemset(d_count, 0, sizeof(int)));
+  keep_multiples<<<4, 32>>>(d_in, n, d_out, d_count);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(&count, d_count, sizeof(int), cudaMemcpyDeviceToHost));
+  CHECK(cudaMemcpy(host.data(), d_out, count * sizeof(int), cudaMemcpyDeviceToHost));
+  for (int i = 0; i < count; i++) printf("%d ", host[i]);
+  printf("\n");
+  CHECK(cudaFree(d_in));
+  CHECK(cudaFree(d_out));
+  CHECK(cudaFree(d_count));
+  return 0;
+}

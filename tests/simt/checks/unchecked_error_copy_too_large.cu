@@ -1,0 +1,30 @@
+// check: unchecked_error
+// what: the copy's size is that of doubles, the buffer's that of floats: it fails, and its result is dropped
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\n", cudaGetErrorString(e)); exit(1); } } while (0)
+
+__global__ void twice(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] *= 2;
+}
+
+int main() {
+  const int n = 1024;
+  std::vector<float> host(2 * n, 1.0f);
+  float* d_x;
+  CHECK(cudaMalloc(&d_x, n * sizeof(float)));
+  CHECK(cudaMemset(d_x, 0, n * sizeof(float)));
+  cudaMemcpy(d_x, host.data(), n * sizeof(double), cudaMemcpyHostToDevice);  // defect
+  twice<<<n / 128, 128>>>(d_x, n);
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(host.data(), d_x, n * sizeof(float), cudaMemcpyDeviceToHost));
+  printf("%g\n", host[0]);
+  CHECK(cudaFree(d_x));
+  return 0;
+}
