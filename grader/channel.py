@@ -108,6 +108,7 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
 
     outputs: for each batch the judge's own buffers to copy the results into (GPU), else empty: results travel as
     bytes, at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
+    check: run with all of simt's checks on, and tell what they found; a fault is then one of the findings.
     """
 
     batches: list[list[Value]]
@@ -117,6 +118,7 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     kernel_seconds: float
     seconds: float
     max_bytes: int
+    check: bool = False
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
@@ -200,10 +202,23 @@ class Run(msgspec.Struct, forbid_unknown_fields=True):
     reuses: bool
 
 
+class Found(msgspec.Struct, forbid_unknown_fields=True):
+    """What simt's checks found at one place of a kernel, an error. check: e.g. "race"; line: in the student's own string."""
+
+    check: str
+    message: str
+    kernel: str
+    source: str
+    line: int
+    block: list[int] | None
+    thread: list[int] | None
+
+
 class Outputs(msgspec.Struct, tag="outputs", forbid_unknown_fields=True):
-    """What a Forward command's calls returned, in order."""
+    """What a Forward command's calls returned, in order; found: the one to mend first leads. A fault ends the runs early."""
 
     runs: list[Run]
+    found: list[Found] = []
 
 
 class Note(msgspec.Struct, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ import torch
 from grader import channel
 from grader.channel import Handle, Run, Shared, Value
 
-MARK = 0x7FC610BA  # a NaN, four bytes: what stands in an output buffer that nobody has written
+MARK = 0x7FC67FC6  # a NaN, four bytes: what stands in an output buffer that nobody has written
 
 
 class Bytes:

@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from grader import contract
-from grader.channel import Failure, Note
+from grader.channel import Failure, Found, Note
 from grader.client import Gone, Late
 from grader.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Reason
@@ -93,6 +93,16 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     said = said[:1].upper() + said[1:]
     fatal = failure.broken or reason is Reason.kernel_timeout  # it would only take its time again
     return Finding(reason, _clip(said, 4 * SENTENCE), [evidence], fatal)
+
+
+def of_check(found: Found, source: Source, sources: list[dict], case: str | None) -> Finding:
+    """What simt's checks found, as if it had stopped the kernel."""
+    failure = Failure(
+        reason=found.check, kind="", message=found.message, kernel=found.kernel, source=found.source, source_line=found.line or None,
+        block=found.block, thread=found.thread,
+    )
+    reason = Reason(found.check) if found.check in Reason.__members__ else Reason.launch_error
+    return _of_kernel(failure, reason, source, sources, case)
 
 
 def _with_file_lines(message: str, source: Source, string: str) -> str:

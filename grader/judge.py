@@ -32,6 +32,7 @@ from grader.verdict import (
 Progress = Callable[[StageName, str], None]
 OUTPUT = 4000  # characters kept of what the program printed
 MIB = 1 << 20
+CHECKED = 8  # times what an unchecked kernel takes
 VALUES = {  # reasons that are about numbers: running in another order may explain them
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
 }
@@ -447,8 +448,11 @@ class _Grading:
             self._release()
         return findings.of_difference(trial.difference) if trial.difference else None
 
-    def forward(self, trial: Trial, schedule: str, guard: str | None, calls: int) -> list[_Run]:
-        """Call forward so many times on the case's inputs and compare each result with the right one."""
+    def forward(self, trial: Trial, schedule: str, guard: str | None, calls: int, check: bool = False) -> list:
+        """Call forward so many times on the case's inputs and compare each result with the right one.
+
+        check: run with simt's checks on; the result is what they found instead (channel.Found).
+        """
         from grader import channel, compare
 
         instance, size = trial.instance, sum(t.numel() * t.element_size() for t in trial.eager)
@@ -457,11 +461,14 @@ class _Grading:
             outputs=[self.exchange.rooms(trial.eager) for _ in range(calls)] if self.gpu else [],
             schedule=schedule,
             guard=guard,
-            kernel_seconds=self.limits.kernel,
+            kernel_seconds=min(self.limits.own * 0.9, self.limits.kernel * CHECKED) if check else self.limits.kernel,
             seconds=self.limits.own,
             max_bytes=4 * size + MIB,
+            check=check,
         )
         reply = self.ask(command, "forward", trial.case.name, calls * (command.max_bytes + MIB))
+        if check and isinstance(reply, channel.Outputs) and (reply.found or len(reply.runs) == calls):
+            return reply.found
         if not isinstance(reply, channel.Outputs) or len(reply.runs) != calls:
             raise _Found(_nonsense(trial.case.name))
         made = []
@@ -585,7 +592,7 @@ class _Grading:
         first = None
         for number, trial in enumerate(trials, 1):
             self.progress(StageName.safe, f"case {number} of {len(trials)}: {trial.case.name}")
-            finding = trial.side[0] if trial.side else self._reversed(trial)
+            finding = self._checked(trial) or (trial.side[0] if trial.side else self._reversed(trial))
             status = Status.failed if finding else Status.passed
             reason = finding.reason if finding else None
             stage.cases.append(CaseResult(name=trial.case.name, status=status, reason=reason))
@@ -594,6 +601,19 @@ class _Grading:
                 break
         if first is not None:
             self.settle(stage, first)
+
+    def _checked(self, trial: Trial):
+        """Run with all of simt's checks on: bounds, races, memory that nobody wrote, …"""
+        from grader import findings
+
+        if self.gpu:
+            return None
+        try:
+            self.construct(trial, "end")
+            found = self.forward(trial, "forward", None, calls=1, check=True)
+        except _Found as found:
+            return found.finding
+        return findings.of_check(found[0], self.source, self.client.sources, trial.case.name) if found else None
 
     def _reversed(self, trial: Trial):
         """Run with the threads of each block in reverse and each tensor's beginning at a guard page."""

@@ -89,6 +89,10 @@ class Reason(StrEnum):
     output_reused = "output_reused"
     nondeterministic = "nondeterministic"
     schedule_dependent = "schedule_dependent"
+    race = "race"
+    uninitialized = "uninitialized"
+    int_overflow = "int_overflow"
+    leak = "leak"
     # fast
     no_gpu = "no_gpu"
     inconclusive = "inconclusive"
@@ -142,6 +146,10 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.output_aliases_input: "The output shares memory with an input: write to a new tensor.",
     Reason.output_reused: "The output shares memory with the result of an earlier call: allocate a new output each time.",
     Reason.nondeterministic: "The same inputs gave different results when run twice: look for a race or memory that was never set.",
+    Reason.race: "Two threads use the same element, at least one writes it, and nothing makes one wait for the other.",
+    Reason.uninitialized: "A kernel uses memory that nothing has written.",
+    Reason.int_overflow: "An int grows past 2,147,483,647: what is computed from it is undefined.",
+    Reason.leak: "Device memory is allocated on every call and never freed.",
     Reason.schedule_dependent: "The result changes with the order in which threads run: a race, or a __syncthreads() is missing.",
     Reason.no_gpu: "Speed is measured on a GPU and this machine has none.",
     Reason.inconclusive: "The times scattered too much to say anything.",

@@ -343,10 +343,31 @@ class Worker:
 
     def forward(self, command: channel.Forward) -> channel.Reply:
         """Run forward on each list of inputs and describe what came back."""
+        if command.check and not self.gpu and _simt_works():
+            return self.checked(command)
+        with self.running(command.schedule, command.guard, command.kernel_seconds):
+            return channel.Outputs(self.runs(command))
+
+    def checked(self, command: channel.Forward) -> channel.Reply:
+        """The same with all of simt's checks on."""
+        runs: list[Run] = []
+        with simt.check(schedule=command.schedule, seconds=command.kernel_seconds) as report:
+            try:
+                runs = self.runs(command)
+            except simt.KernelError:
+                pass  # it is in the report, maybe behind what caused it
+        found = [
+            channel.Found(f.check, shorten(f.message), shorten(f.kernel, 200), shorten(f.source, 200), f.line, *(v and list(v) for v in (f.block, f.thread)))
+            for f in report.errors[:20]
+        ]
+        return channel.Outputs(runs, found)
+
+    def runs(self, command: channel.Forward) -> list[Run]:
+        """One run for each list of inputs."""
         runs: list[Run] = []
         self.held = []
         # Nothing is freed while the command runs, so that a reused address means a reused tensor.
-        with self.running(command.schedule, command.guard, command.kernel_seconds), torch.no_grad():
+        with torch.no_grad():
             for position, packed in enumerate(command.batches):
                 inputs = [channel.unpack(value, self.mapped.attach) for value in packed]
                 before = [raw_or_none(value, self.gpu) for value in inputs]
@@ -366,7 +387,7 @@ class Worker:
                     )
                 )
                 self.held.append(tensors)
-        return channel.Outputs(runs)
+        return runs
 
     def deliver(self, tensor: torch.Tensor, room: list, number: int, max_bytes: int) -> channel.Result:
         """One output as it is; its elements go into the judge's buffer, or along as bytes if they are not too many."""
@@ -460,6 +481,16 @@ class Worker:
 
         return announced
 
+    @contextlib.contextmanager
+    def announced_variant(self, sources: simt.Sources):
+        """The same for the build that simt makes of a kernel when it is first checked."""
+        name, started = shorten(sources.name, 200), time.monotonic()
+        self.reply(channel.Building(name))
+        try:
+            yield
+        finally:
+            self.reply(channel.Built(name, time.monotonic() - started, labelled(cpp_sources=sources.cpp, cuda_sources=sources.cuda)))
+
 
 @functools.cache
 def _simt_works() -> bool:
@@ -544,6 +575,7 @@ def main(arguments: list[str]) -> None:
         _simt_works()  # now, so that a first build on this machine is not taken for the submission's own time
         simt.enable()
         simt.load_inline = worker.announce(simt.load_inline)
+        simt.extension.around_variant = worker.announced_variant
     cpp_extension.load_inline = worker.announce(cpp_extension.load_inline)
     cpp_extension.load = worker.announce(cpp_extension.load)
     worker.serve()

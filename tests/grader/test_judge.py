@@ -368,14 +368,15 @@ def test_a_compile_error_is_told_by_the_line_of_the_file(judged):
     assert verdict.first_problem.evidence[0].line == line_of(source, "s[i % width]")
 
 
-def test_a_missing_barrier_is_a_dependence_on_the_schedule(judged):
+def test_a_missing_barrier_is_a_race(judged):
     racing = CUDA.replace(
         "if (i < n) y[i] = x[i] * s[i % width];",
         "__shared__ float t[128]; if (i < n) t[threadIdx.x] = x[i]; "
         "int j = threadIdx.x ? threadIdx.x - 1 : 0; if (i < n) y[i] = x[i] * s[i % width] + 0.f * t[j];",
     )
     verdict = judged(racing)
-    assert Reason.schedule_dependent in (verdict.reason, verdict.stage("safe").reason)
+    assert verdict.stage("safe").reason is Reason.race
+    assert "t[j]" in verdict.stage("safe").evidence[0].text
 
 
 # --- the sandbox and the GPU, where there are any ---

@@ -1,4 +1,4 @@
-"""The product uses tensor cores through nvcuda::wmma, which only a GPU has."""
+"""The product uses tensor cores through nvcuda::wmma: allowed, and right within what half precision can say."""
 
 import torch
 import torch.nn as nn
