@@ -1,0 +1,98 @@
+"""Counts with simt what a micro-kernel's program or a solution of kernels_ref launches. Each in a process of its own.
+
+    python benchmarks/counted.py program NAME SIZE OUT [BLOCKS]     benchmarks/micro/NAME.cu with this argument
+    python benchmarks/counted.py cases NAME OUT                     kernels_ref/NAME at the cases of references.counted_cases
+    python benchmarks/counted.py full NAME OUT                      kernels_ref/NAME at full size, but for one image
+
+BLOCKS: of each launch, count this many and extrapolate; where nothing depends on what others write, the rest doesn't run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+DEVICE = "H200"
+DEPENDENT = {"chase", "histogram"}  # programs whose kernels read addresses that an earlier kernel of theirs wrote
+
+
+def _rows(report) -> list[dict]:
+    """A launch's counters without its lines."""
+    return [{key: value for key, value in launch.items() if key != "lines"} for launch in report.as_dict()["launches"]]
+
+
+def _program(name: str, size: str, out: str, blocks: str = "0") -> None:
+    import simt
+    from simt import program
+
+    built = program.make(ROOT / "benchmarks" / "micro" / f"{name}.cu", "count", (), DEVICE, lambda: None)
+    chosen = {"sample": int(blocks), "partial": name not in DEPENDENT} if int(blocks) else {}
+    with simt.run(device=DEVICE, seconds=300), simt.count(**chosen) as report:
+        sys.stdout.flush()
+        end = program.run(built, [size])
+    Path(out).write_text(json.dumps(_rows(report)))
+    for said in end.said:
+        print(said, file=sys.stderr)
+    os._exit(end.status)
+
+
+def _cases(name: str, out: str) -> None:
+    import references
+    import simt
+
+    simt.enable()
+    file = next(f for f in references.files() if references.name(f) == name)
+    module = references.load(file)
+    rows = []
+    for case in references.counted_cases(file):
+        run = references.prepare(file, module, case, "cpu")
+        with simt.count(device=DEVICE, seconds=300) as report:
+            run()
+        rows += [row | {"case": case.name} for row in _rows(report)]
+    Path(out).write_text(json.dumps(rows))
+
+
+def _full(name: str, out: str) -> None:
+    """One image at full size, every block; "factor" says how many times as large the whole launch is."""
+    import references
+    import simt
+    import torch
+    from ncu import FULL_SIZES
+
+    simt.enable()
+    file = next(f for f in references.files() if references.name(f) == name)
+    module = references.load(file)
+    problem = references.problem(file)
+    whole = FULL_SIZES.get(file.parent.name, {}).get("batch_size", problem.literals["batch_size"])
+    rounds = 2 if file.parent.name in FULL_SIZES else 1  # of im2col and its product, each for a part of the batch
+    run = references.prepare(file, module, references.full(file, batch_size=1), "cpu")
+    torch.set_num_threads(2)
+    with simt.count(device=DEVICE, seconds=300) as report:
+        run()
+    rows = _rows(report)
+    for row in rows:
+        row["factor"] = whole // (rounds if row["kernel"] in ("im2col_kernel", "matmul_kernel") else 1)
+    Path(out).write_text(json.dumps(rows))
+
+
+def count(*arguments: str) -> list[dict]:
+    """A row for each launch. Runs this file with these arguments, OUT put in."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        at = {"program": 3, "cases": 2, "full": 2}[arguments[0]]
+        command = [sys.executable, __file__, *arguments[:at], file.name, *arguments[at:]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(arguments)}: {done.returncode}\n{done.stderr[-3000:]}")
+        return json.loads(Path(file.name).read_text())
+
+
+if __name__ == "__main__":
+    {"program": _program, "cases": _cases, "full": _full}[sys.argv[1]](*sys.argv[2:])

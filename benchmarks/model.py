@@ -1,0 +1,194 @@
+"""Holds simt's predicted times against an H200's, kernel by kernel, and says how far off each is.
+
+    python benchmarks/model.py             predict from the counters in data/model.json and print
+    python benchmarks/model.py --count     count anew first (a few minutes)
+    python benchmarks/model.py --fit       fit the constants that no measurement gives alone, each time without the program
+                                           or problem that is then predicted, and print what that changes
+    python benchmarks/model.py --readme    put the table of kernels_ref into the README
+
+Measured are kernels_ref's kernels at full size without a profiler (medians of 20) and the micro-kernels at their large size
+under ncu: both in data/ncu.json, which ncu.py makes on the GPU.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import counted  # noqa: E402
+from machine import machine  # noqa: E402
+from tables import markdown, put_into_readme, show  # noqa: E402
+
+from simt.model import CONSTANTS, Constants, Prediction, Work, predict  # noqa: E402
+
+TRUTH = ROOT / "benchmarks" / "data" / "ncu.json"
+DATA = ROOT / "benchmarks" / "data" / "model.json"
+BLOCKS = "64"  # of a micro-kernel's grid are counted
+DEVICE = "H200"
+
+# Fitted together, because no micro-kernel shows one of them alone.
+FITTED = {"branch": (0.0, 1.0, 2.0, 3.0), "integer64": (1.0, 1.25, 1.5), "start_cycles": (150.0, 300.0, 500.0), "together": (2.0, 2.5, 3.0, 4.0)}
+
+# Why a prediction is far off, where ncu shows it.
+REASONS = {
+    "conv_sigmoid_groupnorm: normalise_kernel": "reads and writes one array, in rows that begin inside a sector: 1.5 times the time of a copy to another array",
+}
+
+
+# ---- what was measured, and what was counted ----
+
+
+def collect() -> list[dict]:
+    """A row for each kernel: its name, group (what is left out together), measured seconds, and its work."""
+    truth = json.loads(TRUTH.read_text())
+    rows = []
+    for name, solution in truth["solutions"].items():
+        launches = {l["kernel"]: l for l in counted.count("full", name)}
+        times: dict[str, list[float]] = {}
+        for launch in solution["times"]["launches"]:
+            times.setdefault(launch["kernel"].split("(")[0], []).append(launch["ms"] / 1e3)
+        for kernel, seconds in times.items():
+            work = Work.of(launches[kernel]).times(launches[kernel]["factor"])
+            rows.append(row_of(f"{name}: {kernel}", name, statistics.median(seconds), work) | {"launches": len(seconds)})
+        print(name, flush=True)
+    for name, program in truth["programs"].items():
+        size = re.search(r"^// sizes: \d+ (\d+)", (ROOT / "benchmarks" / "micro" / f"{name}.cu").read_text(), re.MULTILINE)[1]
+        for launch, row in zip(counted.count("program", name, size, BLOCKS), program["large"], strict=True):
+            rows.append(row_of(f"{name}: {row['label']}", f"micro {name}", row["nanoseconds"] / 1e9, Work.of(launch)))
+        print(name, flush=True)
+    return rows
+
+
+def row_of(name: str, group: str, seconds: float, work: Work) -> dict:
+    plain = {key: value for key, value in dataclasses.asdict(work).items() if value or key == "shared"}
+    return {"name": name, "group": group, "seconds": seconds, "work": plain}
+
+
+def work_of(row: dict) -> Work:
+    return Work(**row["work"])
+
+
+# ---- errors ----
+
+
+def error(row: dict, constants: Constants) -> float:
+    """How far off, as a factor's logarithm: half and double are equally wrong."""
+    return abs(math.log(predict(work_of(row), DEVICE, constants=constants).seconds / row["seconds"]))
+
+
+def far_off(predicted: float, measured: float) -> float:
+    return predicted / measured - 1
+
+
+def fitted(rows: list[dict]) -> Constants:
+    """The constants with the smallest mean error over the groups, each group's counting as one."""
+    groups: dict[str, list[dict]] = {}
+    for row in rows:
+        groups.setdefault(row["group"], []).append(row)
+
+    def mean(constants: Constants) -> float:
+        return statistics.mean(min(1.0, statistics.mean(error(row, constants) for row in group)) for group in groups.values())
+
+    candidates = [dataclasses.replace(CONSTANTS, **dict(zip(FITTED, values))) for values in itertools.product(*FITTED.values())]
+    return min(candidates, key=mean)
+
+
+def left_out(rows: list[dict]) -> dict[str, Constants]:
+    """For each group the constants fitted to all the others."""
+    errors: dict[str, dict[Constants, float]] = {}
+    candidates = [dataclasses.replace(CONSTANTS, **dict(zip(FITTED, values))) for values in itertools.product(*FITTED.values())]
+    for row in rows:
+        of_group = errors.setdefault(row["group"], {c: [] for c in candidates})
+        for c in candidates:
+            of_group[c].append(error(row, c))
+    means = {group: {c: min(1.0, statistics.mean(e)) for c, e in found.items()} for group, found in errors.items()}
+    return {group: min(candidates, key=lambda c: sum(m[c] for other, m in means.items() if other != group)) for group in means}
+
+
+# ---- tables ----
+
+HEADS = ["kernel", "measured, ms", "predicted, ms", "off by", "limit"]
+
+
+def table(rows: list[dict], predictions: list[Prediction]) -> list[list[str]]:
+    made = []
+    for row, p in zip(rows, predictions, strict=True):
+        why = f"; {REASONS[row['name']]}" if row["name"] in REASONS else ""
+        made.append([row["name"], f"{row['seconds'] * 1e3:.4g}", f"{p.seconds * 1e3:.4g}", f"{far_off(p.seconds, row['seconds']):+.0%}", p.limit + why])
+    return made
+
+
+def median_error(rows: list[dict], predictions: list[Prediction]) -> float:
+    return statistics.median(abs(far_off(p.seconds, row["seconds"])) for row, p in zip(rows, predictions, strict=True))
+
+
+def summary(rows: list[dict], predictions: list[Prediction], what: str) -> str:
+    pairs = sorted(zip(rows, predictions, strict=True), key=lambda pair: abs(math.log(pair[1].seconds / pair[0]["seconds"])))
+    worst, p = pairs[-1]
+    return f"{what}: {len(rows)} kernels, median error {median_error(rows, predictions):.0%}; worst {worst['name']}, {far_off(p.seconds, worst['seconds']):+.0%}"
+
+
+def of_models(rows: list[dict], predictions: list[Prediction]) -> list[dict]:
+    """Each problem's kernels together, as often as they are launched."""
+    sums: dict[str, list[float]] = {}
+    for row, p in zip(rows, predictions, strict=True):
+        found = sums.setdefault(row["group"], [0.0, 0.0])
+        found[0] += row["seconds"] * row["launches"]
+        found[1] += p.seconds * row["launches"]
+    return [{"name": name, "measured": m, "predicted": p} for name, (m, p) in sums.items()]
+
+
+@click.command(help=__doc__)
+@click.option("--count", "anew", is_flag=True, help="Count anew with simt.")
+@click.option("--fit", is_flag=True, help="Fit, leaving out what is predicted.")
+@click.option("--readme", is_flag=True, help="Put the table of kernels_ref into the README.")
+def main(anew: bool, fit: bool, readme: bool) -> None:
+    if anew:
+        data = {"machine": machine(), "rows": collect()}
+        DATA.write_text(json.dumps(data))
+    else:
+        data = json.loads(DATA.read_text())
+    rows = data["rows"]
+    predictions = [predict(work_of(row), DEVICE) for row in rows]
+    for row, p in zip(rows, predictions, strict=True):
+        row["predicted"], row["limit"] = p.seconds, p.limit
+        row["terms"] = {name: float(f"{seconds:.4g}") for name, seconds in p.terms.items() if seconds}
+    text = json.dumps(data | {"rows": None}, indent=1).replace('"rows": null', '"rows": [\n' + ",\n".join(json.dumps(r) for r in rows) + "\n]")
+    DATA.write_text(text + "\n")
+    chosen = [i for i, row in enumerate(rows) if not row["group"].startswith("micro ")]
+    micro = [i for i, row in enumerate(rows) if row["group"].startswith("micro ")]
+    pick = lambda indices: ([rows[i] for i in indices], [predictions[i] for i in indices])  # noqa: E731
+    if readme:
+        measured = json.loads(TRUTH.read_text())["machine"]
+        source = f"Counted on the CPU, one image at full size; measured {measured['date']} on an {measured['gpu']}. {summary(*pick(chosen), 'kernels_ref')}. `python benchmarks/model.py` made this."
+        put_into_readme("model", markdown(HEADS, table(*pick(chosen)), source))
+        return
+    show(HEADS, table(*pick(micro)))
+    show(HEADS, table(*pick(chosen)))
+    show(["problem", "measured, ms", "predicted, ms", "off by"], [
+        [m["name"], f"{m['measured'] * 1e3:.3f}", f"{m['predicted'] * 1e3:.3f}", f"{far_off(m['predicted'], m['measured']):+.0%}"] for m in of_models(*pick(chosen))
+    ])  # fmt: skip
+    print(summary(*pick(micro), "micro-kernels"))
+    print(summary(*pick(chosen), "kernels_ref"))
+    if fit:
+        best = fitted(rows)
+        print("fitted to all:", {name: getattr(best, name) for name in FITTED})
+        without = left_out(rows)
+        others = [predict(work_of(row), DEVICE, constants=without[row["group"]]) for row in rows]
+        for indices, what in ((micro, "micro-kernels"), (chosen, "kernels_ref")):
+            print(summary([rows[i] for i in indices], [others[i] for i in indices], f"{what}, each with constants fitted to the others"))
+
+
+if __name__ == "__main__":
+    main()
