@@ -69,15 +69,15 @@ def _full(name: str, out: str) -> None:
     file = next(f for f in references.files() if references.name(f) == name)
     module = references.load(file)
     problem = references.problem(file)
-    whole = FULL_SIZES.get(file.parent.name, {}).get("batch_size", problem.literals["batch_size"])
-    rounds = 2 if file.parent.name in FULL_SIZES else 1  # of im2col and its product, each for a part of the batch
+    whole = problem.literals["batch_size"]
+    part = FULL_SIZES.get(file.parent.name, {"batch_size": whole})["batch_size"] // 2  # images of one round of im2col and its product
     run = references.prepare(file, module, references.full(file, batch_size=1), "cpu")
     torch.set_num_threads(2)
     with simt.count(device=DEVICE, seconds=300) as report:
         run()
     rows = _rows(report)
     for row in rows:
-        row["factor"] = whole // (rounds if row["kernel"] in ("im2col_kernel", "matmul_kernel") else 1)
+        row["factor"] = part if row["kernel"] in ("im2col_kernel", "matmul_kernel") else whole
     Path(out).write_text(json.dumps(rows))
 
 

@@ -288,7 +288,7 @@ def _units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str
         # No kernel is in there, so no probe is needed: one object serves all modes.
         units.append(Unit("cpp_sources", text, _header_for(rewritten_cpp), flags, _student_lines(cpp, "cpp_sources")))
     if cuda:
-        text = CUDA_MACROS + names(kernels, shared) + _marked(rewritten_cuda, "cuda_sources")
+        text = CUDA_MACROS + names(kernels, shared, [c for r in rewritten_cuda for c in r.constants]) + _marked(rewritten_cuda, "cuda_sources")
         units.append(Unit("cuda_sources", text, _header_for(rewritten_cuda), flags, _student_lines(cuda, "cuda_sources"), mode))
     return units, kernels, shared
 
@@ -329,9 +329,9 @@ def _binding(functions: dict[str, str] | None) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def names(kernels: list[str], shared: list[str]) -> str:
-    """Names for the runtime: which functions are kernels, and which variables are static shared arrays."""
-    texts = {"simt_kernel_names": kernels, "simt_shared_names": shared}
+def names(kernels: list[str], shared: list[str], constants: list[str]) -> str:
+    """Names for the runtime: which functions are kernels, and which variables are static shared arrays, or constants."""
+    texts = {"simt_kernel_names": kernels, "simt_shared_names": shared, "simt_constant_names": constants}
     return '#line 1 "names"\n' + "".join(
         f'extern "C" SIMT_API const char {symbol}[]; const char {symbol}[] = "{"".join(n + "," for n in names)}";\n'
         for symbol, names in texts.items()

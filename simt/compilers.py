@@ -43,8 +43,12 @@ class Family:
 
 
 # Without scalar replacement a float4 stays one access of 16 bytes. What nvcc does not do to accesses: nothing merges two
-# blocks or what they store, or makes vectors of what stands alone.
+# blocks or what they load or store, or makes vectors of what stands alone, or gives lanes that went different ways a copy
+# each of what comes after.
 _GCC_PROBES = [*_PROBES, "-fno-tree-sra", "--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"]
+_GCC_APART = (
+    "-fno-crossjumping -fno-tree-tail-merge -fno-tree-sink -fno-tree-vectorize -fno-ipa-icf -fno-thread-jumps -fno-split-paths -fno-code-hoisting"
+).split()
 GCC = Family(
     "GCC",
     11,
@@ -52,7 +56,7 @@ GCC = Family(
     {
         "plain": ["-fwrapv"],
         "check": [*_GCC_PROBES, "-DSIMT_CHECK=1", "-fsanitize=bounds-strict,signed-integer-overflow"],
-        "count": [*_GCC_PROBES, *_COUNTED, *"-fno-crossjumping -fno-tree-tail-merge -fno-tree-sink -fno-tree-vectorize -fno-ipa-icf".split()],
+        "count": [*_GCC_PROBES, *_COUNTED, *_GCC_APART],
     },
     ".gch",
     "-fmax-errors=20",

@@ -82,6 +82,7 @@ def write_blocks(extension: Path) -> None:
         stand_ins = _stand_ins(function)
         needless += [function.instructions[i].address for i in stand_ins]
         lines += _blocks(function, number, stand_ins)
+        lines += [f"increment {_returns_to(function.instructions, i):x}" for i in _increments(function.instructions)]
     _take_out(extension, needless)
     extension.with_name(extension.name + ".blocks").write_text("".join(f"{line}\n" for line in lines))
 
@@ -222,6 +223,21 @@ def _jumps(name: str) -> bool:
 
 def _conditional(name: str) -> bool:
     return name not in ("jmp", "jmpq", "b", "br")
+
+
+# ---- atomic increments ----
+
+_ADDS = re.compile(r"^_Z\d+atomicAdd(?:_block|_system)?P(?:ii|jj|yy)")
+_ONE = re.compile(r"^(?:\$0x1,%[er]si|w1, #0x1|x1, #0x1)$")
+
+
+def _increments(code: list[Instruction]) -> Iterable[int]:
+    """The calls of atomicAdd that add the constant 1: in shared memory a GPU counts a warp's lanes at a word at once."""
+    for i, instruction in enumerate(code):
+        if _ADDS.match(instruction.callee):
+            before = next((e for e in reversed(code[max(0, i - 6) : i]) if e.callee or re.search(r",%[er]si$|^[wx]1,", e.operands)), None)
+            if before and before.name.startswith("mov") and _ONE.match(before.operands):
+                yield i
 
 
 # ---- blocks ----

@@ -51,6 +51,6 @@ def _place(text: str) -> tuple[str, int] | None:
     if match := _STUDENTS.match(text):
         file, number = match[1], match[2]
     else:
-        file, _, number = text.removesuffix(")").partition(" (")[0].rpartition(":")
+        file, _, number = re.sub(r" \(discriminator \d+\)$", "", text).rpartition(":")
         file = next((label for label in sorted(_labels, key=len, reverse=True) if file == label or file.endswith("/" + label)), "")
     return (file, int(number)) if file and number.isdigit() and int(number) else None

@@ -70,19 +70,19 @@ class Constants:
     launch: float = 1.5e-6           # seconds of an empty kernel (launches.cu)
     blocks_a_clock: float = 0.84     # that the whole GPU can start (launches.cu: 16384 empty blocks; edges.cu)
     dram_part: float = 0.91          # of the datasheet's bandwidth that a stream reaches (streams.cu: 4.37 of 4.8 TB/s)
-    l2_part: float = 0.6             # of L2 that holds what a wave of blocks reads again
+    l2_part: float = 0.5             # of L2 that holds what a wave of blocks reads again: an H200's L2 is two halves
     l2_keeps: float = 0.33           # of L2 is still full of what was written when a kernel ends (ncu: 19 of 60 MB)
     atomic_ns: float = 0.6           # a sector of one address after the other (atomics.cu: a counter a lane)
     atomic_spread: float = 640.0     # bytes of neighbouring addresses that one slice of L2 serves (atomics.cu)
-    start_cycles: float = 500.0      # of a warp: its launch, its parameters, its first instructions (launches.cu)
+    start_cycles: float = 300.0      # of a warp: its launch, its parameters, its first instructions; fitted
     instruction_cycles: float = 4.0  # from one instruction of a warp to the next that needs it (fma.cu)
     barrier_cycles: float = 30.0     # (barriers.cu)
     loads_at_once: float = 4.0       # that nvcc puts before the first use: it unrolls loops four times
-    integer: float = 0.6             # instructions that an integer operation of 32 bits makes; fitted
-    integer64: float = 1.25          # likewise of 64 bits; fitted
-    branch: float = 0.0              # likewise beyond the comparison; fitted
+    integer: float = 0.6             # instructions of an integer operation of 32 bits: nvcc makes one of two or three; fitted
+    integer64: float = 2.0           # of 64 bits: registers have 32
+    branch: float = 1.0
     base: float = 10.0               # instructions of a warp before and after its work (launches.cu: a store takes 11)
-    together: float = 2.0            # how little parts disturb each other: exponent of the sum over terms; fitted
+    together: float = 2.5            # how little parts disturb each other: exponent of the sum over terms; fitted
 
 
 CONSTANTS = Constants()
@@ -192,9 +192,9 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     a_block = own / work.blocks if work.blocks else 0.0
     at_once = min(resident * device.multiprocessors, work.blocks)
     l1_room = max(gpu.l1_bytes - resident * (work.shared + 1024), 16 * _KIB)
-    l1_hits = min(1.0, l1_room / (a_block * min(resident, -(-work.blocks // device.multiprocessors)))) if a_block else 1.0
+    l1_hits = _kept(a_block * min(resident, -(-work.blocks // device.multiprocessors)), l1_room)
     from_l2 = own + min(asked - own, own) * (1 - l1_hits)
-    l2_hits = min(1.0, constants.l2_part * device.l2_bytes / max(1.0, min(a_block * at_once, work.unique_read)))
+    l2_hits = _kept(min(a_block * at_once, work.unique_read), constants.l2_part * device.l2_bytes)
     unique = min(work.unique_read, from_l2)
     from_dram = unique + (from_l2 - own) * (1 - l2_hits)
     to_dram = max(0.0, work.unique_written - constants.l2_keeps * device.l2_bytes)
@@ -203,6 +203,12 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
         "l2": from_l2 + written, "dram": from_dram + to_dram,
         "in_l1": 1 - from_l2 / asked if asked else 1.0, "in_dram": from_dram / asked if asked else 0.0,
     }  # fmt: skip
+
+
+def _kept(used: float, room: float) -> float:
+    """Part of the second readings that hit: all of them where it fits, none from twice the room on, for what is read in turn
+    pushes out what will be needed soonest."""
+    return max(0.0, min(1.0, 2 - used / room))
 
 
 def predict(launch, device: str = "H200", registers: int | None = None, constants: Constants = CONSTANTS) -> Prediction:

@@ -175,27 +175,31 @@ def make(path: Path, mode: str, flags: tuple[str, ...] = (), device: str = DEFAU
     chosen = _with_cuda(sources)
     if not any(_has_main(s.text) for s in sources.values()):
         raise CompileError([Diagnostic(path.name, 0, 0, "error", "There is no main(): a program starts there.")])
-    known = {}
-    for source in chosen:
-        known |= kernels_of(source.text)
-    rewritten = [rewrite(s.text, s.label, mark_locals=mode == "check", known=known) for s in chosen]
+    kernels = {name: kernel for s in chosen for name, kernel in kernels_of(s.text).items()}
+    rewritten = [rewrite(s.text, s.label, mark_locals=mode == "check", known=kernels) for s in chosen]
     shared = list(dict.fromkeys(name for r in rewritten for name in r.shared))
-    texts = [f"#line 1 {_quoted(s.label)}\n{_redirected(r.text, s, sources)}" for s, r in zip(chosen, rewritten)]
-    if texts[1:]:
-        copies = {s.copy: text for s, text in zip(chosen[1:], texts[1:])}
-        place, made = cache.entry("source", cache.key_of(*copies, *copies.values()), lambda folder: _write(folder, copies))
-        if made:
-            cache.trim("source", 200)
-        flags = (f"-I{place}", *flags)
-    major, minor = DEVICES[device].major, DEVICES[device].minor
-    macros = build.CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {major}{minor}0")
+    main, *others = [f"#line 1 {_quoted(s.label)}\n{_redirected(r.text, s, sources)}" for s, r in zip(chosen, rewritten)]
+    if others:
+        flags = (f"-I{_kept({s.copy: text for s, text in zip(chosen[1:], others)})}", *flags)
+    text = _macros(device) + build.names(list(kernels), shared, [c for r in rewritten for c in r.constants]) + _heads(kernels) + main + _TAIL
     lines = {(s.label, n): line for s in chosen for n, line in enumerate(s.text.split("\n"), 1)}
-    unit = build.Unit(path.name, macros + build.names(list(known), shared) + _heads(known) + texts[0] + _TAIL, "prelude_cuda", flags, lines, mode)
     if not build.program_warm(mode):
         wait()
-    built = build.link(path.name, [unit], list(known), shared, _ENDS)
+    built = build.link(path.name, [build.Unit(path.name, text, "prelude_cuda", flags, lines, mode)], list(kernels), shared, _ENDS)
     know(s.label for s in chosen)
     return Program(built.path, str(path.with_suffix("")), {s.label: s.text for s in chosen})
+
+
+def _macros(device: str) -> str:
+    return build.CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {DEVICES[device].major}{DEVICES[device].minor}0")
+
+
+def _kept(copies: dict[str, str]) -> Path:
+    """The folder with the rewritten headers."""
+    place, made = cache.entry("source", cache.key_of(*copies, *copies.values()), lambda folder: _write(folder, copies))
+    if made:
+        cache.trim("source", 200)
+    return place
 
 
 def _heads(kernels: dict[str, Kernel]) -> str:

@@ -51,6 +51,7 @@ class Rewritten:
     shared: list[str]
     words: set[str]
     binds_by_hand: bool
+    constants: list[str] = field(default_factory=list)  # variables in constant memory
 
 
 def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = False, known: dict[str, Kernel] | None = None) -> Rewritten:
@@ -66,7 +67,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
     tokens = tokenize(source)
     refuse(tokens, label, cuda)
     words = {t.text for t in tokens if t.kind == "word"}
-    kernels, shared, arrays = {}, [], []
+    kernels, shared, arrays, constants = {}, [], [], []
     if cuda:
         bodies = _kernel_bodies(tokens, directives_of(tokens))
         kernels = _kernels(tokens)
@@ -74,6 +75,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
         _launches(tokens, launched, label)
         _pointer_launches(tokens, launched)
         shared, arrays = _shared(tokens, label)
+        constants = _constants(tokens)
         _qualifiers(tokens)
         if mark_locals:
             _mark_locals(tokens, bodies)
@@ -82,7 +84,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
         bracket.text += " = {}" if bracket.text == "]" else ""
     text = "".join(t.text for t in tokens)
     assert text.count("\n") == source.count("\n"), "a line was added or lost"
-    return Rewritten(text, list(kernels), shared, words, "PYBIND11_MODULE" in words)
+    return Rewritten(text, list(kernels), shared, words, "PYBIND11_MODULE" in words, constants)
 
 
 def kernels_of(source: str) -> dict[str, Kernel]:
@@ -518,6 +520,18 @@ def _at_namespace_scope(tokens: list[Token], i: int) -> bool:
         elif tokens[j].text == "}" and stack:
             stack.pop()
     return all(stack)
+
+
+def _constants(tokens: list[Token]) -> list[str]:
+    """The names of the __constant__ variables."""
+    names = []
+    for i, token in enumerate(tokens):
+        if token.text != "__constant__" or token.kind != "word" or (end := _declaration_end(tokens, i)) < 0:
+            continue
+        for part in split_at_commas(tokens[i + 1 : end]):
+            declared = next((j for j, t in enumerate(part) if t.text == "=" and t.kind == "mark"), len(part))
+            names += [name] if (name := _declared_name(part[:declared])) else []
+    return names
 
 
 def _qualifiers(tokens: list[Token]) -> None:

@@ -40,12 +40,24 @@ std::shared_ptr<Flow> flow_of(const Module& module) {
   return flow;
 }
 
-const ProbeFunction* probes_of(const Module& module) {
+template <class T>
+const T* symbol_of(const Module& module, const char* name) {
   void* const library = dlopen(module.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
   if (!library) return nullptr;
-  const void* const list = dlsym(library, "simt_probe_functions");
+  const void* const found = dlsym(library, name);
   dlclose(library);
-  return static_cast<const ProbeFunction*>(list);
+  return static_cast<const T*>(found);
+}
+const ProbeFunction* probes_of(const Module& module) { return symbol_of<ProbeFunction>(module, "simt_probe_functions"); }
+
+// Variables in constant memory; a comma follows each of the names that the extension lists.
+std::vector<Variable> constants_of(const Module& module) {
+  std::vector<Variable> constants;
+  const char* const names = symbol_of<char>(module, "simt_constant_names");
+  const std::string list = names ? std::string(",") + names : "";
+  for (const Variable& variable : module.variables)
+    if (list.find("," + variable.name + ",") != std::string::npos) constants.push_back(variable);
+  return constants;
 }
 
 struct Text { const Module* module; std::uint64_t low, high; };
@@ -133,6 +145,7 @@ Spot& Counter::new_spot(std::uint64_t where) {
   const auto code = reinterpret_cast<std::uintptr_t>(code_of(where, spot));
   spot.offset = code ? code - module_->base : 0;
   spot.function = flow_->function_at(spot.offset);
+  spot.increments = flow_->increments(spot.offset);
   std::lock_guard lock(flow_->mutex);
   if (spot.event == Event::block || flow_->begins(spot.offset)) {
     spot.block = flow_->block_at(spot.offset);
@@ -172,11 +185,13 @@ std::uint64_t Counter::together(Together kind, const char* what, int line) {
 
 void Counter::find_regions() {
   regions_.clear();
-  auto add = [&](const void* from, std::uint64_t bytes, Space space) {
+  auto add = [&](const void* from, std::uint64_t bytes, Space space, int array = -1) {
     const auto low = reinterpret_cast<std::uint64_t>(from);
-    if (bytes) regions_.push_back({low, low + bytes, space});
+    if (bytes) regions_.push_back({low, low + bytes, space, array});
   };
-  for (const auto& array : job_->arrays) add(job_->module->address_of(array), array.bytes, Space::shared);
+  met_array_.resize(job_->arrays.size());
+  for (std::size_t i = 0; i < job_->arrays.size(); ++i)
+    add(job_->module->address_of(job_->arrays[i]), job_->arrays[i].bytes, Space::shared, static_cast<int>(i));
   if (job_->launch->config.shared > 0)
     add(worker_.dynamic_base, static_cast<std::uint64_t>(worker_.dynamic_shared - worker_.dynamic_base), Space::shared);
   if (worker_.stacks) add(worker_.stacks, worker_.stacks_bytes, Space::local);
@@ -184,6 +199,7 @@ void Counter::find_regions() {
   for (const auto& fiber : worker_.fibers)
     if (!worker_.stacks || fiber->low < worker_.stacks || fiber->low >= worker_.stacks + worker_.stacks_bytes)
       add(fiber->low, static_cast<std::uint64_t>(fiber->top - fiber->low), Space::local);
+  for (const auto& variable : constants_) add(reinterpret_cast<const void*>(job_->module->base + variable.offset), variable.bytes, Space::constant);
   add(reinterpret_cast<const void*>(counting_->host_low), counting_->host_high - counting_->host_low, Space::ignored);
   add(&threadIdx, sizeof threadIdx, Space::ignored);
   add(&blockIdx, sizeof blockIdx, Space::ignored);
@@ -199,6 +215,7 @@ Space Counter::space_of(std::uint64_t address, std::uint64_t* low, std::uint64_t
   const Region* const before = after == regions_.begin() ? nullptr : &*std::prev(after);
   if (before && address < before->high) {
     if (low) *low = before->low, *size = before->high - before->low;
+    if (before->array >= 0) met_array_[static_cast<std::size_t>(before->array)] = true;
     return before->space;
   }
   if (low) *low = before ? before->high : 0, *size = (after == regions_.end() ? ~std::uint64_t(0) : after->low) - *low;
@@ -225,7 +242,8 @@ void local_addresses(const Worker& worker, const Request& request, std::uint64_t
   }
 }
 
-void Counter::cost_of(Pattern& pattern, const Request& request, bool atomic) {
+void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request) {
+  const bool atomic = spot.event == Event::atomic;
   pattern.cost = {};
   pattern.spans = 0;
   pattern.marks = false;
@@ -246,7 +264,10 @@ void Counter::cost_of(Pattern& pattern, const Request& request, bool atomic) {
   }
   pattern.base = request.address[__builtin_ctz(request.lanes)];
   pattern.spans = global_cost(request, pattern.cost, pattern.span);
-  if (space == Space::shared) shared_cost(request, pattern.cost);
+  if (space == Space::shared) {
+    pattern.cost.sectors = pattern.cost.ideal_sectors = 0;
+    shared_cost(request, pattern.cost, atomic && !spot.increments);
+  }
   if (space == Space::global && atomic) atomic_cost(request, pattern.cost);
   pattern.marks = space == Space::global;
 }
@@ -334,19 +355,24 @@ void Counter::begin(Job& job) {
     module_ = job.module;
     flow_ = counting_->flow;
     probes_ = probes_of(*module_);
+    constants_ = constants_of(*module_);
     index_.assign(std::size_t(1) << where_bits, nullptr);
     Text text{module_, 0, 0};
     dl_iterate_phdr(find_text, &text);
     text_low_ = text.low;
     text_high_ = text.high;
   }
+  met_array_.clear();
   find_regions();
   const dim3& shape = job.launch->config.block;
   threads_ = shape.x * shape.y * shape.z;
   at_.resize(threads_);
   stop_.resize(threads_);
-  ignored_.resize(threads_);
+  limit_.resize(threads_);
+  larger_.resize(threads_);
   scratch_.resize(most_words);
+  ignored_.resize(threads_);
+  ignored_limit_.assign(threads_, scratch_.data() + scratch_.size());
   warps_.resize((threads_ + 31) / 32);
   stratum_end_ = 0;
   weight_ = flushed_weight_ = 1;
@@ -380,7 +406,7 @@ bool Counter::wants(std::uint64_t position, std::uint64_t to) {
 bool Counter::block_starts(std::uint64_t position, std::uint64_t to) {
   counted_ = wants(position, to);
   if (counted_) start();
-  else recorder = {scratch_.data(), scratch_.data() + scratch_.size(), scratch_.data(), 0, scratch_.size(), ignored_.data()};
+  else recorder = {scratch_.data(), scratch_.data() + scratch_.size(), scratch_.data(), 0, scratch_.size(), ignored_.data(), ignored_limit_.data()};
   return counted_ || !counting_->skip;
 }
 
@@ -394,8 +420,11 @@ void Counter::start() {
   }
   const std::size_t stride = capacity + stagger;
   if (buffer_.size() < stride * threads_) buffer_.resize(stride * threads_);
-  recorder = {nullptr, nullptr, buffer_.data(), stride, capacity, stop_.data()};
-  for (unsigned t = 0; t < threads_; ++t) at_[t] = stop_[t] = buffer_.data() + t * stride;
+  recorder = {nullptr, nullptr, buffer_.data(), stride, capacity, stop_.data(), limit_.data()};
+  for (unsigned t = 0; t < threads_; ++t) {
+    at_[t] = stop_[t] = buffer_.data() + t * stride;
+    limit_[t] = at_[t] + capacity;
+  }
   for (unsigned w = 0; w < warps_.size(); ++w) {
     warps_[w].paths.clear();
     warps_[w].paths.emplace_back();
@@ -445,38 +474,59 @@ void Counter::consume(Block& block, bool all) {
       replay(block, w);
     }
   }
-  const std::size_t stride = recorder.stride;
   for (unsigned t = 0; t < threads_; ++t) {
-    std::uint64_t* const base = recorder.base + t * stride;
+    std::uint64_t* const base = recorder.base + t * recorder.stride;
     const auto left = static_cast<std::size_t>(stop_[t] - at_[t]);
-    if (at_[t] != base && left) std::memmove(base, at_[t], left * sizeof *base);
     events_ -= left;
-    at_[t] = base;
-    stop_[t] = base + left;
+    const bool fits = larger_[t].empty() || left <= recorder.capacity / 2;
+    std::uint64_t* const to = fits ? base : larger_[t].data();
+    if (left && at_[t] != to) std::memmove(to, at_[t], left * sizeof *to);
+    if (fits && !larger_[t].empty()) {
+      larger_words_ -= larger_[t].size();
+      std::vector<std::uint64_t>().swap(larger_[t]);
+      limit_[t] = base + recorder.capacity;
+    }
+    at_[t] = to;
+    stop_[t] = to + left;
   }
 }
 
+// The thread's buffer becomes twice as large.
+void Counter::enlarge(unsigned thread) {
+  const auto left = static_cast<std::size_t>(stop_[thread] - at_[thread]);
+  std::vector<std::uint64_t> larger(2 * std::max(recorder.capacity, larger_[thread].size()));
+  std::copy(at_[thread], stop_[thread], larger.begin());
+  larger_words_ += larger.size() - larger_[thread].size();
+  larger_[thread] = std::move(larger);
+  at_[thread] = larger_[thread].data();
+  stop_[thread] = at_[thread] + left;
+  limit_[thread] = at_[thread] + larger_[thread].size();
+}
+
+// A thread whose events its warp has not come to yet is held back, so that its buffer stays small; unless nobody else can
+// run, or for so long that the others may be waiting for it.
 bool Counter::make_room(Block& block) {
   if (!counted_) return false;
-  bool full = false, released = false;
-  for (unsigned t = 0; t < block.count; ++t) full |= block.wait[t] == Wait::full;
-  if (!full) return false;
-  constexpr unsigned patience = 1000;     // lanes that run on could wait for ones that are held back here
-  for (bool all : {rounds_ >= patience, true}) {
-    consume(block, all);
-    for (unsigned t = 0; t < block.count; ++t) {
-      if (block.wait[t] != Wait::full) continue;
-      if (static_cast<std::size_t>(stop_[t] - at_[t]) > recorder.capacity / 2) {
-        ++rounds_;
-        continue;
-      }
-      released = true;
+  std::vector<unsigned> full;
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] == Wait::full) full.push_back(t);
+  if (full.empty()) return false;
+  constexpr unsigned patience = 64;
+  constexpr std::size_t most = std::size_t(1) << 26;      // words
+  consume(block, larger_words_ > most);
+  std::vector<unsigned> held;
+  for (unsigned t : full) {
+    if (stop_[t] - at_[t] <= (limit_[t] - at_[t]) / 2) block.make_ready(t);
+    else held.push_back(t);
+  }
+  if (held.size() == full.size() || (!held.empty() && ++rounds_ > patience)) {
+    for (unsigned t : held) {
+      enlarge(t);
       block.make_ready(t);
     }
-    if (all) rounds_ = 0;
-    if (released) break;
+    rounds_ = 0;
   }
-  return released;
+  return true;
 }
 
 void Counter::note_touched() {
@@ -539,6 +589,8 @@ void Counter::end() {
     counting_->sum[i] += sum_[i];
     counting_->variance[i] += variance_[i];
   }
+  counting_->met_array.resize(met_array_.size());
+  for (std::size_t i = 0; i < met_array_.size(); ++i) counting_->met_array[i] = counting_->met_array[i] || met_array_[i];
   counting_->sampled += sampled_;
   counting_->touched.merge(all_touched_);
   all_touched_.clear();
@@ -620,8 +672,14 @@ void end_counting(Job& job) {
   const Launch& launch = *job.launch;
   double deviation[totals];
   for (unsigned i = 0; i < totals; ++i) deviation[i] = std::sqrt(counting->variance[i]);
+  // Arrays of the kernel, and of other functions where they were used: which instance of a template runs isn't always known.
   std::size_t fixed = 0;
-  for (const auto& array : job.arrays) fixed += array.bytes;
+  const std::string own = base_name(launch.site.kernel);
+  for (std::size_t i = 0; i < job.arrays.size(); ++i) {
+    const SharedArray& array = job.arrays[i];
+    const bool certain = array.owner == own && launch.function && array.code == reinterpret_cast<std::uintptr_t>(launch.function);
+    if (certain || (i < counting->met_array.size() && counting->met_array[i])) fixed += array.bytes;
+  }
   const TouchedBytes::Count read = counting->touched.read(), wrote = counting->touched.written();
   const double unique[] = {static_cast<double>(read.bytes), static_cast<double>(wrote.bytes), static_cast<double>(read.sectors), static_cast<double>(wrote.sectors)};
   std::string out = "{\"kernel\":" + quoted(launch.site.kernel ? launch.site.kernel : "") + ",\"file\":" + quoted(launch.site.file ? launch.site.file : "") +

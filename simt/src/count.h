@@ -73,28 +73,34 @@ struct SpotKind {
 
 struct Spot : SpotKind {
   bool entry = false;               // the first block of a function
+  bool increments = false;          // an atomic addition of 1
   bool open = false;                // a block after which others may come than those that are known
   int function = -1;
   int block = -1;                   // in the flow
   std::uint32_t lanes = 0;          // of a block or a meeting: who came here the last `times` times
   std::uint64_t times = 0;
   std::uint64_t diverged = 0;       // since it was last added up
-  const Spot* followed[2] = {};     // blocks that came after this one before
+  struct Way { const Spot* spot = nullptr; int left_loop = -1; };
+  Way followed[2];                  // blocks that came after this one before, and the loops that lanes leave on the way
   static constexpr unsigned ways = 8;
   std::unique_ptr<Pattern> pattern[ways];   // the newest match first
   Tally tally[spaces + 1];
 };
 
+// Where lanes will meet others: at the start of a block, -1 for the end of the function, so many calls deep.
+struct Goal {
+  int parent = -1;                  // the join there
+  int until = -1;
+  int until_depth = 0;
+};
+
 // Lanes of a warp that run together, or that will once the others have come.
-struct Path {
+struct Path : Goal {
   static constexpr int deepest_call = 8;
   struct Frame { int function; Spot* block; };
   std::uint32_t lanes = 0;          // 0: this record is free
   std::uint32_t arrived = 0;        // of a join
   bool join = false;
-  int parent = -1;                  // the join that it runs to
-  int until = -1;                   // the block there; -1: the end of the function
-  int until_depth = 0;
   int depth = -1;                   // of calls
   Frame frame[deepest_call];
 };
@@ -117,8 +123,8 @@ class Counter {
   void describe(const void* code, Event event, unsigned bytes, int kind);
 
  private:
-  enum class Step { on, part, arrive };
-  struct Region { std::uint64_t low, high; Space space; };
+  enum class Step { on, part, arrive, leave };
+  struct Region { std::uint64_t low, high; Space space; int array; };   // array: of the job's
   struct Warp { std::vector<Path> paths; };
 
   bool wants(std::uint64_t position, std::uint64_t to);
@@ -139,6 +145,8 @@ class Counter {
   Step enter(Path& path, Spot& spot, bool block);
   Step follow(Path& path, Spot& spot);
   void part(Warp& warp, int index, const std::uint64_t* row);
+  void go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal);
+  Goal leave_loop(Warp& warp, int index, int loop, std::uint32_t lanes);
   void arrive(Warp& warp, int index);
   void leave(Warp& warp, int index, std::uint32_t lanes);
   void settle(Warp& warp, int index);
@@ -146,7 +154,7 @@ class Counter {
   int new_path(Warp& warp);
 
   Pattern& learn(Spot& spot, const std::uint64_t* row, std::uint32_t lanes, unsigned leader);
-  void cost_of(Pattern& pattern, const Request& request, bool atomic);
+  void cost_of(Pattern& pattern, const Spot& spot, const Request& request);
   void came(Spot& spot, std::uint32_t lanes);
   void mark(Pattern& pattern, std::uint64_t address, Event event);
   void flush(Spot& spot);
@@ -155,14 +163,17 @@ class Counter {
   void learn_edges();
   void note_touched();
   void consume(Block& block, bool all);
+  void enlarge(unsigned thread);
 
   Worker& worker_;
   Job* job_ = nullptr;
   Counting* counting_ = nullptr;
   const Module* module_ = nullptr;
   std::shared_ptr<Flow> flow_;
+  std::vector<Variable> constants_;
   std::vector<Region> regions_;
   std::size_t fibers_known_ = 0;
+  mutable std::vector<bool> met_array_;                  // which of the job's static shared arrays were accessed
 
   std::vector<Spot*> index_;                            // by `where`
   std::deque<Spot> spots_;
@@ -175,11 +186,14 @@ class Counter {
   const ProbeFunction* probes_ = nullptr;
 
   std::vector<std::uint64_t> buffer_, scratch_;
-  std::vector<std::uint64_t*> at_, stop_;                // of each thread: what is not replayed yet
-  std::vector<std::uint64_t*> ignored_;                  // likewise, of a block that isn't counted
+  std::vector<std::uint64_t*> at_, stop_, limit_;        // of each thread: what is not replayed yet, and where its buffer ends
+  std::vector<std::vector<std::uint64_t>> larger_;       // a thread's own buffer, where its part of the common one was too small
+  std::size_t larger_words_ = 0;
+  std::vector<std::uint64_t*> ignored_, ignored_limit_;  // of a block that isn't counted
   std::vector<Warp> warps_;
+  int left_ = -1;                                        // the loop that lanes are about to leave
   unsigned threads_ = 0;
-  unsigned rounds_ = 0;                                  // since a thread with a full buffer was last let go
+  unsigned rounds_ = 0;                                  // in which a thread with a full buffer was held back
   bool counted_ = false;                                 // the running block is in the sample
 
   // The sample. Blocks are taken in strata, one of each at random, which stands for all.
@@ -212,6 +226,7 @@ struct Counting {
   double sum[totals] = {}, variance[totals] = {};
   std::uint64_t sampled = 0;
   TouchedBytes touched;
+  std::vector<bool> met_array;
 };
 
 // What a thread does together with others, as an event of its own.

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace simt {
 
 // Lines of the list: `function LOW HIGH ID`, a function's range of addresses (a function may have several), and
-// `block OFFSET FUNCTION entry|- open|closed NEXT,NEXT… UNDER INSTRUCTIONS FLOPS …`; addresses are hexadecimal, `end` leaves.
+// `block OFFSET FUNCTION entry|- open|closed NEXT,NEXT… UNDER INSTRUCTIONS FLOPS …`; addresses are hexadecimal, `end` leaves;
+// `increment OFFSET`, a call that adds 1 atomically.
 Flow::Flow(const Module& module) {
   std::ifstream list(module.path + ".blocks");
   struct Line { int block; std::string next; };
@@ -21,6 +23,10 @@ Flow::Flow(const Module& module) {
       Function function{};
       words >> std::hex >> function.low >> function.high >> std::dec >> function.id;
       functions_.push_back(function);
+    } else if (kind == "increment") {
+      std::uint64_t offset = 0;
+      words >> std::hex >> offset;
+      increments_.insert(offset);
     } else if (kind == "block") {
       std::uint64_t offset = 0;
       Block block;
@@ -63,87 +69,262 @@ int Flow::block_at(std::uint64_t offset) {
 }
 
 bool Flow::follows(int from, int to) const {
-  const auto& next = blocks_[static_cast<std::size_t>(from)].next;
+  const auto& next = blocks_[at(from)].next;
   return std::find(next.begin(), next.end(), to) != next.end();
 }
 
 void Flow::add(int from, int to) {
   if (follows(from, to)) return;
-  blocks_[static_cast<std::size_t>(from)].next.push_back(to);
-  solved_[blocks_[static_cast<std::size_t>(from)].function] = false;
+  blocks_[at(from)].next.push_back(to);
+  solved_[blocks_[at(from)].function] = false;
 }
 
 int Flow::meeting_point(int block) {
-  const int function = blocks_[static_cast<std::size_t>(block)].function;
+  const int function = blocks_[at(block)].function;
   if (!solved_[function]) solve(function);
-  return blocks_[static_cast<std::size_t>(block)].meeting;
+  return blocks_[at(block)].meeting;
 }
 
-// Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on the reversed graph; its root is the end.
+bool Flow::inside(int block, int loop) const {
+  int l = blocks_[at(block)].loop;
+  while (l >= 0 && l != loop) l = loops_[at(l)].parent;
+  return l >= 0;
+}
+
+// The outermost loop around `from` that `to` is not in; -1: there is none.
+int Flow::left_loop(int from, int to) const {
+  int left = -1;
+  for (int l = blocks_[at(from)].loop; l >= 0 && !inside(to, l); l = loops_[at(l)].parent) left = l;
+  return left;
+}
+
+// A block that only returns is no place to meet.
+bool Flow::does_nothing(int block) const {
+  const Block& it = blocks_[at(block)];
+  return it.next == std::vector<int>{-1} && it.instructions <= 1;
+}
+
 void Flow::solve(int function) {
   solved_[function] = true;
   std::vector<int> members;
   for (std::size_t b = 0; b < blocks_.size(); ++b)
-    if (blocks_[b].function == function) members.push_back(static_cast<int>(b));
-  const int end = static_cast<int>(members.size());
-  std::map<int, int> place;
-  for (int i = 0; i < end; ++i) place[members[static_cast<std::size_t>(i)]] = i;
-  std::vector<std::vector<int>> next(members.size() + 1), before(members.size() + 1);
-  for (int i = 0; i < end; ++i) {
-    const Block& block = blocks_[static_cast<std::size_t>(members[static_cast<std::size_t>(i)])];
-    for (int n : block.next) {
-      auto found = place.find(n);
-      next[static_cast<std::size_t>(i)].push_back(n < 0 || found == place.end() ? end : found->second);
+    if (blocks_[b].function == function) {
+      members.push_back(static_cast<int>(b));
+      blocks_[b].meeting = blocks_[b].loop = -1;
     }
-    if (block.next.empty()) next[static_cast<std::size_t>(i)].push_back(end);
-    for (int n : next[static_cast<std::size_t>(i)]) before[static_cast<std::size_t>(n)].push_back(i);
-  }
-  // Postorder of the reversed graph, from the end. What can't reach the end (an endless loop) gets no meeting point.
-  std::vector<int> order(members.size() + 1, -1), sequence;
-  std::vector<std::pair<int, std::size_t>> stack{{end, 0}};
-  std::vector<bool> seen(members.size() + 1, false);
-  seen[static_cast<std::size_t>(end)] = true;
-  while (!stack.empty()) {
-    auto& [node, at] = stack.back();
-    const auto& from = before[static_cast<std::size_t>(node)];
-    if (at < from.size()) {
-      const int to = from[at++];
-      if (!seen[static_cast<std::size_t>(to)]) {
-        seen[static_cast<std::size_t>(to)] = true;
-        stack.push_back({to, 0});
+  solve_region(members, -1);
+}
+
+namespace {
+
+// Part of a region: a block, or an inner loop as a whole.
+struct Part {
+  std::vector<int> members;
+  std::vector<std::size_t> next;     // parts that may follow; the region's end is the last number
+  bool loop = false;
+};
+
+// Strongly connected components (Tarjan 1972), each after all that follow it.
+void find_parts(const std::vector<int>& members, const std::map<int, std::vector<int>>& next, std::vector<std::vector<int>>& parts) {
+  std::map<int, int> number, low;
+  std::map<int, bool> open;
+  std::vector<int> path;
+  int count = 0;
+  struct Visit { int block; std::size_t at; };
+  for (int start : members) {
+    if (number.count(start)) continue;
+    std::vector<Visit> stack{{start, 0}};
+    while (!stack.empty()) {
+      const int block = stack.back().block;
+      if (stack.back().at == 0) {
+        number[block] = low[block] = ++count;
+        open[block] = true;
+        path.push_back(block);
       }
+      const auto& following = next.at(block);
+      if (stack.back().at < following.size()) {
+        const int to = following[stack.back().at++];
+        if (!number.count(to)) stack.push_back({to, 0});
+        else if (open[to]) low[block] = std::min(low[block], number[to]);
+        continue;
+      }
+      if (low[block] == number[block]) {
+        parts.emplace_back();
+        for (int b = -1; b != block;) {
+          b = path.back();
+          path.pop_back();
+          open[b] = false;
+          parts.back().push_back(b);
+        }
+      }
+      stack.pop_back();
+      if (!stack.empty()) low[stack.back().block] = std::min(low[stack.back().block], low[block]);
+    }
+  }
+}
+
+}  // namespace
+
+// A region is a function, or a loop's body without the ways back to its head. Inner loops taken as one, no part comes twice,
+// and the parts' immediate post-dominators are found backwards from the region's end. Ways out of a loop on which nobody
+// comes back, and early returns, do not count: lanes that take them are waited for no longer (as the BREAK and EXIT
+// instructions have it).
+void Flow::solve_region(const std::vector<int>& members, int loop) {
+  const int head = loop < 0 ? -1 : loops_[at(loop)].head;
+  std::map<int, std::vector<int>> next;
+  for (int b : members) {
+    auto& to = next[b];
+    for (int n : blocks_[at(b)].next)
+      if (n >= 0 && n != head && std::find(members.begin(), members.end(), n) != members.end()) to.push_back(n);
+  }
+  std::vector<std::vector<int>> found;
+  find_parts(members, next, found);
+  std::map<int, std::size_t> part_of;
+  for (std::size_t p = 0; p < found.size(); ++p)
+    for (int b : found[p]) part_of[b] = p;
+  const std::size_t end = found.size();
+  std::vector<Part> parts(end);
+  for (std::size_t p = 0; p < end; ++p) {
+    parts[p].members = found[p];
+    for (int b : found[p]) {
+      for (int n : next[b]) {
+        if (part_of[n] == p) parts[p].loop = true;
+        else if (loop >= 0 || !does_nothing(n)) parts[p].next.push_back(part_of[n]);
+      }
+      const auto& all = blocks_[at(b)].next;
+      if (loop >= 0 && std::find(all.begin(), all.end(), head) != all.end()) parts[p].next.push_back(end);
+    }
+  }
+  std::vector<std::size_t> meeting(end + 1, end);
+  if (loop < 0) {
+    // Each last part in turn ends the ones that lead there and to no earlier choice: first the one with the most ways in.
+    std::vector<bool> done(end, false);
+    for (;;) {
+      std::vector<std::size_t> best;
+      std::pair<std::size_t, std::size_t> most{0, 0};
+      for (std::size_t p = 0; p < end; ++p) {
+        if (done[p] || !parts[p].next.empty()) continue;
+        std::vector<bool> leads(end, false), elsewhere(end, false);
+        std::vector<std::size_t> reach;
+        std::size_t entries = 0;
+        for (std::size_t q = 0; q < end; ++q) {      // what follows a part stands before it
+          leads[q] = q == p;
+          elsewhere[q] = parts[q].next.empty() && q != p && !does_nothing(parts[q].members.front());
+          for (std::size_t n : parts[q].next) {
+            leads[q] = leads[q] || leads[n];
+            elsewhere[q] = elsewhere[q] || elsewhere[n];
+          }
+          if (leads[q] && !done[q]) reach.push_back(q);
+          if (leads[q] && elsewhere[q])
+            for (std::size_t n : parts[q].next) entries += leads[n] && !elsewhere[n];
+        }
+        const std::pair<std::size_t, std::size_t> score{entries, reach.size()};
+        if (best.empty() || score > most) best = reach, most = score;
+      }
+      if (best.empty()) break;
+      std::vector<bool> in(end + 1, false);
+      for (std::size_t q : best) in[q] = true;
+      for (std::size_t q : best) {
+        meeting[q] = first_common(parts[q].next, in, meeting, best.front());
+        done[q] = true;
+      }
+      meeting[best.front()] = end;
+    }
+  } else {
+    const std::vector<bool> all(end + 1, true);
+    for (std::size_t p = 0; p < end; ++p) meeting[p] = first_common(parts[p].next, all, meeting, end);
+  }
+  auto head_of = [&](std::size_t p) {
+    if (p == end) return head;
+    for (int b : parts[p].members)
+      if (parts[p].loop)
+        for (int from : members)
+          if (part_of[from] != p && std::find(next[from].begin(), next[from].end(), b) != next[from].end()) return b;
+    return parts[p].members.back();      // the first that was visited
+  };
+  // Two loops may have one head: then lanes that are through with the inner one meet before the outer one's next round.
+  std::map<int, int> before_end;
+  if (loop >= 0) before_end = before_leaving(members);
+  auto meets = [&](std::size_t p, int b) {
+    int found = b;
+    do found = before_end.count(found) ? before_end[found] : -1;
+    while (found >= 0 && part_of[found] == p && parts[p].loop);
+    return found >= 0 ? found : head_of(meeting[p]);
+  };
+  for (std::size_t p = 0; p < end; ++p) {
+    for (int b : parts[p].members) {
+      blocks_[at(b)].loop = loop;
+      blocks_[at(b)].meeting = meets(p, b);
+    }
+    if (!parts[p].loop) continue;
+    loops_.push_back({head_of(p), meets(p, head_of(p)), loop});
+    solve_region(parts[p].members, static_cast<int>(loops_.size()) - 1);
+  }
+}
+
+// Of a loop's blocks those that come on every way out of the loop, whatever the round: immediate post-dominators, by Cooper,
+// Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), on the reversed graph.
+std::map<int, int> Flow::before_leaving(const std::vector<int>& members) const {
+  std::map<int, int> order, meeting;      // -1: the way out
+  std::map<int, std::vector<int>> next, before;
+  for (int b : members)
+    for (int n : blocks_[at(b)].next) {
+      const int to = std::find(members.begin(), members.end(), n) == members.end() ? -1 : n;
+      next[b].push_back(to);
+      before[to].push_back(b);
+    }
+  std::vector<int> sequence;
+  std::map<int, bool> seen{{-1, true}};
+  std::vector<std::pair<int, std::size_t>> stack{{-1, 0}};
+  while (!stack.empty()) {
+    const int node = stack.back().first;
+    if (stack.back().second < before[node].size()) {
+      const int to = before[node][stack.back().second++];
+      if (!std::exchange(seen[to], true)) stack.push_back({to, 0});
     } else {
-      order[static_cast<std::size_t>(node)] = static_cast<int>(sequence.size());
+      order[node] = static_cast<int>(sequence.size());
       sequence.push_back(node);
       stack.pop_back();
     }
   }
-  std::vector<int> meeting(members.size() + 1, -1);
-  meeting[static_cast<std::size_t>(end)] = end;
+  meeting[-1] = -1;
   auto common = [&](int a, int b) {
     while (a != b) {
-      while (order[static_cast<std::size_t>(a)] < order[static_cast<std::size_t>(b)]) a = meeting[static_cast<std::size_t>(a)];
-      while (order[static_cast<std::size_t>(b)] < order[static_cast<std::size_t>(a)]) b = meeting[static_cast<std::size_t>(b)];
+      while (order[a] < order[b]) a = meeting[a];
+      while (order[b] < order[a]) b = meeting[b];
     }
     return a;
   };
   for (bool changed = true; changed;) {
     changed = false;
     for (auto node = sequence.rbegin(); node != sequence.rend(); ++node) {
-      if (*node == end) continue;
-      int found = -1;
-      for (int n : next[static_cast<std::size_t>(*node)])
-        if (meeting[static_cast<std::size_t>(n)] >= 0) found = found < 0 ? n : common(n, found);
-      if (found >= 0 && meeting[static_cast<std::size_t>(*node)] != found) {
-        meeting[static_cast<std::size_t>(*node)] = found;
+      if (*node < 0) continue;
+      int found = -2;
+      for (int n : next[*node])
+        if (meeting.count(n)) found = found == -2 ? n : common(n, found);
+      if (found != -2 && (!meeting.count(*node) || meeting[*node] != found)) {
+        meeting[*node] = found;
         changed = true;
       }
     }
   }
-  for (int i = 0; i < end; ++i) {
-    const int m = meeting[static_cast<std::size_t>(i)];
-    blocks_[static_cast<std::size_t>(members[static_cast<std::size_t>(i)])].meeting = m < 0 || m == end ? -1 : members[static_cast<std::size_t>(m)];
+  return meeting;
+}
+
+// The first part that all ways from these parts come to. Parts are numbered so that every way goes to lower numbers, or to
+// `root` in the end.
+std::size_t Flow::first_common(const std::vector<std::size_t>& from, const std::vector<bool>& in, const std::vector<std::size_t>& meeting, std::size_t root) {
+  std::size_t common = ~std::size_t(0);
+  for (std::size_t n : from) {
+    if (!in[n]) continue;
+    if (common == ~std::size_t(0)) common = n;
+    while (common != n) {
+      // The end has the highest number but comes last; of two others the higher one comes first.
+      if (n != root && (common == root || n > common)) n = meeting[n];
+      else common = meeting[common];
+    }
   }
+  return common == ~std::size_t(0) ? root : common;
 }
 
 }  // namespace simt

@@ -83,9 +83,11 @@ Counter::Step Counter::follow(Path& path, Spot& spot) {
       return Step::on;
     }
     flow_->add(top.block->block, spot.block);
+    for (Spot& each : spots_) each.followed[0] = each.followed[1] = {};      // loops may have changed
   }
+  flow_->meeting_point(top.block->block);
   top.block->followed[1] = top.block->followed[0];
-  top.block->followed[0] = &spot;
+  top.block->followed[0] = {&spot, flow_->left_loop(top.block->block, spot.block)};
   return Step::on;
 }
 
@@ -106,8 +108,16 @@ Counter::Step Counter::enter(Path& path, Spot& spot, bool block) {
 // The lanes are at the start of a block.
 SIMT_IN Counter::Step Counter::begin_block(Path& path, Spot& spot) {
   const Path::Frame& top = path.frame[path.depth];
-  if (top.block && top.block->followed[0] != &spot && top.block->followed[1] != &spot)
-    if (follow(path, spot) == Step::arrive) return Step::arrive;
+  if (top.block) {
+    if (top.block->followed[0].spot != &spot && top.block->followed[1].spot != &spot)
+      if (follow(path, spot) == Step::arrive) return Step::arrive;
+    const Spot::Way& way = top.block->followed[top.block->followed[0].spot == &spot ? 0 : 1];
+    if (__builtin_expect(way.left_loop >= 0 && way.spot == &spot && path.until >= 0 && path.until_depth == path.depth, 0)) {
+      std::lock_guard lock(flow_->mutex);
+      left_ = way.left_loop;
+      if (flow_->inside(path.until, left_)) return Step::leave;
+    }
+  }
   if (spot.block == path.until && path.depth == path.until_depth) return Step::arrive;
   path.frame[path.depth].block = &spot;
   came(spot, path.lanes);
@@ -137,7 +147,8 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
       if ((row[lane] ^ first) >> address_bits || (row[lane] & address_mask) < first_address) return Step::part;
     if (elsewhere && enter(path, spot, spot.block >= 0) == Step::arrive) return Step::arrive;
   }
-  if (spot.block >= 0 && begin_block(path, spot) == Step::arrive) return Step::arrive;
+  if (spot.block >= 0)
+    if (const Step way = begin_block(path, spot); way != Step::on) return way;
   if (__builtin_expect(!known, 0)) pattern = &learn(spot, row, path.lanes, leader);
   ++pattern->times;
   if (pattern->marks && pattern->marked != address) mark(*pattern, address, spot.event);
@@ -174,7 +185,7 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   // A shift by whole sectors costs the same, and in shared memory one by whole words.
   pattern.within = pattern.space == Space::shared ? 3 : 31;
   pattern.offset = address & pattern.within;
-  cost_of(pattern, {addresses, lanes, spot.bytes}, spot.event == Event::atomic);
+  cost_of(pattern, spot, {addresses, lanes, spot.bytes});
   return pattern;
 }
 
@@ -219,47 +230,85 @@ void Counter::leave(Warp& warp, int index, std::uint32_t lanes) {
   }
 }
 
+// Some lanes of a path, with a goal of their own.
+void Counter::go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal) {
+  Path& own = warp.paths[static_cast<std::size_t>(new_path(warp))];
+  own = path;
+  own.lanes = lanes;
+  static_cast<Goal&>(own) = goal;
+}
+
+// Lanes that leave a loop: the paths inside it no longer wait for them. They wait for all that went in, if these meet.
+Goal Counter::leave_loop(Warp& warp, int index, int loop, std::uint32_t lanes) {
+  const int depth = warp.paths[static_cast<std::size_t>(index)].depth;
+  int outer = index;                   // the path that came into the loop
+  for (;;) {
+    const Path& path = warp.paths[static_cast<std::size_t>(outer)];
+    if (path.parent < 0 || path.until < 0 || path.until_depth != depth || !flow_->inside(path.until, loop)) break;
+    outer = path.parent;
+  }
+  const Path before = warp.paths[static_cast<std::size_t>(outer)];
+  Goal goal{before.parent, before.until, before.until_depth};
+  const int meeting = flow_->meeting_after(loop);
+  if (meeting >= 0 && (before.until != meeting || before.until_depth != depth)) {
+    goal = {new_path(warp), meeting, depth};
+    Path& all = warp.paths[static_cast<std::size_t>(goal.parent)];
+    all = before;
+    all.join = true;
+    all.arrived = 0;
+    static_cast<Goal&>(warp.paths[static_cast<std::size_t>(outer)]) = goal;
+  }
+  for (int i = index;; i = warp.paths[static_cast<std::size_t>(i)].parent) {
+    Path& path = warp.paths[static_cast<std::size_t>(i)];
+    path.lanes &= ~lanes;
+    if (path.lanes) settle(warp, i);
+    if (i == outer) return goal;
+  }
+}
+
 // The lanes' next events differ: each group goes on by itself, until the block where all paths meet.
 void Counter::part(Warp& warp, int index, const std::uint64_t* row) {
   const Path path = warp.paths[static_cast<std::size_t>(index)];
   Spot* const at = path.depth >= 0 ? path.frame[path.depth].block : nullptr;
-  int meeting = -1;
-  if (at && at->block >= 0) {
-    ++at->diverged;
-    std::lock_guard lock(flow_->mutex);
-    meeting = flow_->meeting_point(at->block);
-  }
-  const bool known = path.until == meeting && path.until_depth == path.depth;
-  const bool joins = !known && (meeting >= 0 || path.depth > 0);
-  if (joins) {
-    Path& join = warp.paths[static_cast<std::size_t>(index)];
-    join.join = true;
-    join.arrived = 0;
-  } else {
-    warp.paths[static_cast<std::size_t>(index)].lanes = 0;
-  }
+  struct Group { std::uint32_t lanes; int block, loop; } groups[32];      // the block that it goes to, the loop that it leaves
+  unsigned count = 0, staying = 0;
   auto key = [&](unsigned lane) {
     const std::uint64_t address = row[lane] & address_mask;
     return (row[lane] >> address_bits) << 1 | (address < first_address && address != 0);
   };
   for (std::uint32_t left = path.lanes; left;) {
     const auto leader = static_cast<unsigned>(__builtin_ctz(left));
-    std::uint32_t group = 0;
+    Group& group = groups[count++] = {0, -1, -1};
     for (std::uint32_t rest = left; rest; rest &= rest - 1) {
       const auto lane = static_cast<unsigned>(__builtin_ctz(rest));
-      if (key(lane) == key(leader)) group |= 1u << lane;
+      if (key(lane) == key(leader)) group.lanes |= 1u << lane;
     }
-    left &= ~group;
-    const int child = new_path(warp);
-    Path& part = warp.paths[static_cast<std::size_t>(child)];
-    part = path;
-    part.lanes = group;
-    if (joins) {
-      part.parent = index;
-      part.until = meeting;
-      part.until_depth = path.depth;
-    }
+    left &= ~group.lanes;
+    if (!at || key(leader) & 1) continue;
+    const Spot& to = spot_of(row[leader]);
+    if (to.function == at->function) group.block = to.block;
   }
+  std::lock_guard lock(flow_->mutex);
+  const int meeting = at ? flow_->meeting_point(at->block) : -1;
+  if (at) ++at->diverged;
+  for (unsigned g = 0; g < count; ++g) {
+    if (groups[g].block >= 0) groups[g].loop = flow_->left_loop(at->block, groups[g].block);
+    staying += groups[g].loop < 0;
+    if (groups[g].loop >= 0) go_on_as(warp, path, groups[g].lanes, leave_loop(warp, index, groups[g].loop, groups[g].lanes));
+  }
+  if (staying < 2) return;             // the path itself goes on with those that stay
+  Path& rest = warp.paths[static_cast<std::size_t>(index)];
+  const bool known = rest.until == meeting && rest.until_depth == path.depth;
+  const bool joins = !known && (meeting >= 0 || path.depth > 0);
+  const Goal goal = joins ? Goal{index, meeting, path.depth} : static_cast<Goal&>(rest);
+  if (joins) {
+    rest.join = true;
+    rest.arrived = 0;
+  } else {
+    rest.lanes = 0;
+  }
+  for (unsigned g = 0; g < count; ++g)
+    if (groups[g].loop < 0) go_on_as(warp, path, groups[g].lanes, goal);
 }
 
 // Runs one path as far as its lanes' events reach; whether anything changed.
@@ -314,6 +363,12 @@ SIMT_FAST bool Counter::run(Warp& warp, unsigned first, int index, std::uint32_t
     }
     if (outcome == Step::part) {
       part(warp, index, rows[r]);
+      return true;
+    }
+    if (outcome == Step::leave) {
+      const Path leaving = path;
+      std::lock_guard lock(flow_->mutex);
+      go_on_as(warp, leaving, lanes, leave_loop(warp, index, left_, lanes));
       return true;
     }
   }

@@ -22,8 +22,9 @@ unsigned sorted(const Request& request, std::uint64_t* address) {
   return n;
 }
 
-// Passes that the lanes [from, from + count) need: of each bank, one word a pass.
-unsigned passes(const Request& request, unsigned from, unsigned count) {
+// Passes that the lanes [from, from + count) need: of each bank one word a pass, or, where each lane changes its word by
+// itself, what one lane wants.
+unsigned passes(const Request& request, unsigned from, unsigned count, bool alone) {
   std::uint64_t words[warp * 4];
   unsigned n = 0;
   for (unsigned lane = from; lane < from + count; ++lane) {
@@ -32,7 +33,7 @@ unsigned passes(const Request& request, unsigned from, unsigned count) {
     for (std::uint64_t word = first; word <= last && n < warp * 4; ++word) words[n++] = word;
   }
   std::sort(words, words + n);
-  n = static_cast<unsigned>(std::unique(words, words + n) - words);
+  if (!alone) n = static_cast<unsigned>(std::unique(words, words + n) - words);
   unsigned in_bank[banks] = {}, most = 0;
   for (unsigned i = 0; i < n; ++i) most = std::max(most, ++in_bank[words[i] % banks]);
   return most;
@@ -94,16 +95,16 @@ void atomic_cost(const Request& request, Cost& cost) {
   }
 }
 
-void shared_cost(const Request& request, Cost& cost) {
+void shared_cost(const Request& request, Cost& cost, bool alone) {
   // A pass serves 32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where neighbours ask for the same, or only one
   // of each two asks (seen with ncu on an H200: a float4 that all lanes read takes 2 passes, where 4 that differ take 4).
   const unsigned lanes = request.bytes <= 4 ? 32 : request.bytes <= 8 ? 16 : 8, most = std::min(32u, 2 * lanes);
   for (unsigned from = 0; from < warp; from += most) {
-    const unsigned group = lanes == most || alike(request, from, most) ? most : lanes;
+    const unsigned group = lanes == most || (!alone && alike(request, from, most)) ? most : lanes;
     for (unsigned first = from; first < from + most; first += group) {
       const std::uint32_t inside = group == 32 ? ~0u : ((1u << group) - 1) << first;
       if (!(request.lanes & inside)) continue;
-      cost.wavefronts += passes(request, first, group);
+      cost.wavefronts += passes(request, first, group, alone);
       ++cost.ideal_wavefronts;
     }
   }

@@ -31,7 +31,7 @@ struct Span {
 unsigned global_cost(const Request& request, Cost& cost, Span* spans);
 // Instead of its sectors, those of an atomic operation on global memory.
 void atomic_cost(const Request& request, Cost& cost);
-// Adds the wavefronts of an access to shared memory.
-void shared_cost(const Request& request, Cost& cost);
+// Adds the wavefronts of an access to shared memory. alone: lanes at the same word are served one after the other.
+void shared_cost(const Request& request, Cost& cost, bool alone);
 
 }  // namespace simt

@@ -23,8 +23,13 @@ void note_pieces(const void* address, std::size_t bytes, std::size_t piece, Even
   for (std::size_t at = 0; at < bytes; at += piece) note(static_cast<const char*>(address) + at, code);
 }
 
-// The largest size up to 16 bytes that divides an object: its alignment isn't known.
-std::size_t piece_of(std::size_t bytes) { return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1; }
+// Of an object whose size the compiler has no access for; one of a size that it has is aligned to less: to 4 bytes, as
+// structures of floats are. Of others the alignment isn't known: the largest size up to 16 bytes that divides them.
+std::size_t piece_of(std::size_t bytes) {
+  if (bytes == 16 || bytes == 8) return 4;
+  if (bytes == 4 || bytes == 2) return 1;
+  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+}
 
 void note_atomic(const volatile void* address, unsigned bytes, Atomic kind, const void* code) {
   const Event event = kind == Atomic::load ? Event::read : kind == Atomic::store ? Event::write : Event::atomic;

@@ -525,12 +525,13 @@ def test_check_of_a_sound_program(simt, tmp_path):
     assert done.stdout.startswith("7 elements, the last is 7\n{") and '"findings": []' in done.stdout
 
 
-def test_check_names_what_is_wrong(simt, tmp_path):
+@pytest.mark.parametrize("name", ["a.cu", "an odd (name).cu"])
+def test_check_names_what_is_wrong(simt, tmp_path, name):
     """Is a write past the end named with its line and thread, in text and JSON, and the status 1?"""
-    done = simt("check", "--json", "found.json", "a.cu", "60", files={"a.cu": PAST_THE_END})
+    done = simt("check", "--json", "found.json", name, "60", files={name: PAST_THE_END})
     assert done.returncode == 1 and "60 elements, the last is 7\n" == done.stdout and "out_of_bounds" in done.stderr
     finding = json.loads((tmp_path / "found.json").read_text())["findings"][0]
-    expected = {"check": "out_of_bounds", "kernel": "fill", "source": "a.cu", "line": line_of(PAST_THE_END, "// here"), "array": "p", "index": 60}
+    expected = {"check": "out_of_bounds", "kernel": "fill", "source": name, "line": line_of(PAST_THE_END, "// here"), "array": "p", "index": 60}
     assert {k: finding[k] for k in expected} == expected
 
 

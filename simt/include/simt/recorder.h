@@ -25,6 +25,7 @@ struct Recorder {
   std::size_t stride;         // 0: the block isn't counted, all threads write into one buffer that nobody reads
   std::size_t capacity;
   std::uint64_t** stop;       // where the events of each thread that doesn't run now end
+  std::uint64_t** limit;      // where its buffer does
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Recorder recorder;
 
@@ -39,7 +40,7 @@ inline __attribute__((always_inline)) void suspend_events(unsigned thread) {
 inline __attribute__((always_inline)) void resume_events(unsigned thread) {
   if (__builtin_expect(recorder.base == nullptr, 1)) return;
   recorder.next = recorder.stop[thread];
-  recorder.end = recorder.base + thread * recorder.stride + recorder.capacity;
+  recorder.end = recorder.limit[thread];
 }
 
 // What a probe is called for.
