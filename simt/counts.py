@@ -45,6 +45,7 @@ class Traffic:
         and ideal_wavefronts: without any bank conflict
     addresses: different addresses in each request, summed; deepest: lanes at the most frequent one, summed. For atomics
         they tell the contention: same-address lanes are served one after the other.
+    lines: 128-byte lines, each of which takes the load-store unit a clock (l1tex__t_output_wavefronts.sum is close).
     """
 
     requests: float = 0
@@ -57,6 +58,7 @@ class Traffic:
     ideal_wavefronts: float = 0
     addresses: float = 0
     deepest: float = 0
+    lines: float = 0
 
     @property
     def bytes_moved(self) -> float:
@@ -195,7 +197,7 @@ class Launch:
     sampled: blocks that were counted; where they are fewer than all, counters are extrapolated, and error holds the standard
     error of each total that has one. complete: False where the kernel failed on the way.
     unique_bytes_read, unique_bytes_written: different bytes of global memory, over the launch (what DRAM must deliver at
-    least, once); unique_sectors_… the same in sectors. block_unique_sectors_…: summed over blocks, each block's different
+    least, once); unique_sectors_…, unique_granules_… the same in pieces of 32 and 64 bytes (DRAM fetches 64). block_unique_sectors_…: summed over blocks, each block's different
     ones (what a block's L1 must fetch even if it never forgets).
     """
 
@@ -217,6 +219,8 @@ class Launch:
     unique_bytes_written: float
     unique_sectors_read: float
     unique_sectors_written: float
+    unique_granules_read: float
+    unique_granules_written: float
     block_unique_sectors_read: float
     block_unique_sectors_written: float
 
@@ -375,18 +379,18 @@ def _launch(raw: dict, found: dict) -> Launch:
                 else:
                     _add_block(whole, at, here, spot, ran, blocks, lambda a: found.get((module, a)))
             elif name := _traffic_name(spot["event"], _SPACES[int(space)]):
-                traffic = Traffic(*tally[:10])
+                traffic = Traffic(*tally[:10], tally[11])
                 getattr(whole, name).add(traffic)
                 getattr(at(here), name).add(traffic)
     sums = dict(zip(_TOTALS, raw["sum"]))
     count = math.prod(raw["grid"])
     unique = [_whole_grid(raw["unique"][2 + i], sums[f"block_unique_sectors_{what}"], raw["sampled"], count) for i, what in enumerate(("read", "written"))]
-    per_sector = [raw["unique"][i] / raw["unique"][2 + i] if raw["unique"][2 + i] else 0.0 for i in range(2)]
+    per_sector, granules = ([raw["unique"][first + i] / raw["unique"][2 + i] if raw["unique"][2 + i] else 0.0 for i in range(2)] for first in (0, 4))
     return Launch(
         kernel, raw["file"], raw["line"], raw["defined"], tuple(raw["grid"]), tuple(raw["block"]), raw["dynamic_shared"], raw["static_shared"],
         bool(raw["cooperative"]), raw["sampled"], bool(raw["complete"]), whole, [lines[key] for key in sorted(lines)],
         {name: value for name, value in zip(_TOTALS, raw["deviation"]) if raw["sampled"] < count},
-        unique[0] * per_sector[0], unique[1] * per_sector[1], unique[0], unique[1],
+        unique[0] * per_sector[0], unique[1] * per_sector[1], unique[0], unique[1], unique[0] * granules[0], unique[1] * granules[1],
         sums["block_unique_sectors_read"], sums["block_unique_sectors_written"],
     )  # fmt: skip
 
@@ -409,11 +413,15 @@ def _add_meeting(counters: Counters, spot: dict, tally: list[float]) -> None:
 def _add_block(whole: Counters, at, here, spot: dict, ran: dict[int, tuple[float, float]], blocks: dict[int, disassembly.Block], line_of) -> None:
     """The instructions of a basic block, to the kernel and to the lines that they come from."""
     tally = spot["tally"][str(_ITSELF)]
-    executions, lanes, diverged = tally[0], tally[1], tally[10]
+    executions, lanes, diverged, arrivals, arrived = tally[0], tally[1], tally[10], tally[12], tally[13]
     for counters in (whole, at(here)):
         if spot["branches"]:
             counters.branches += executions
             counters.divergent_branches += diverged
+        # Lanes that come to wait for others take an instruction for that (BSYNC), each group of them its own.
+        counters.warp_instructions += arrivals
+        counters.thread_instructions += arrived
+        counters.thread_instructions_on += arrived
     block = blocks.get(spot["offset"])
     if block is None:
         return

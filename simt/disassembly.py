@@ -285,7 +285,8 @@ def _predicated(code: list[Instruction], reached: dict, costs: list[dict[str, fl
         meets = others == {after} or all(reached[o][1] == {after} and before[o] == {parent} for o in others)
         calls = [code[at].callee for at in share if code[at].callee and not _PROBE.search(code[at].callee)]
         small = sum(costs[at].get("instructions", 0.0) for at in share) <= _MOST_PREDICATED
-        leaves = reached[after][2] and not reached[after][1]  # the lanes that go around it have nothing left to do
+        left = sum(costs[at].get("instructions", 0.0) for at in reached[after][0])
+        leaves = reached[after][2] and not reached[after][1] and left <= 1  # the lanes that go around it have nothing to do but return
         if meets and len(others) == 1 and parent != after and small and not leaves and all(any(p.match(c) for p, _ in _OWN[:2]) or "atomic" in c for c in calls):
             found[i] = parent
     return found
@@ -341,8 +342,11 @@ def _following(instruction: Instruction) -> list[int]:
 
 _X86_FP = re.compile(r"^v?(addsub|add|sub|mul|div|sqrt|f?n?m(?:add|sub)\d*)(ss|sd|ps|pd)$")
 _LANES = {"ss": 1, "sd": 1, "ps": 4, "pd": 2}
-# What keeps registers across calls, or makes room for that: a GPU has registers enough.
-_STACK = re.compile(r"^v?mov(?:s[sd]|[lqd]|aps|apd|dqa)? .*\((%rsp|%rbp)\)|^(?:sub|add) \S+,%rsp|^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,")
+# What keeps registers across calls, moves them, makes room for that, or finds variables that are a GPU's special registers.
+_STACK = re.compile(
+    r"^v?mov(?:s[sd]|[lqd]|aps|apd|dqa)? (?:.*\(%rsp\)|%\w+,%\w+$|.*%fs:|\S+\(%rip\),%r)|^(?:sub|add) \S+,%rsp|"
+    r"^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,|^mov [wx]\d+, [wx]\d+$|^fmov [sd]\d+, [sd]\d+$|^mrs .*tpidr"
+)
 _ARM_FP = re.compile(r"^f(add|sub|mul|nmul|div|sqrt|n?madd|n?msub|mla|mls)$")
 _DIVIDES = re.compile(r"^[us]?i?div")
 _WIDE = re.compile(r"(?:^|,)\s*(?:%r(?:[a-d]x|[sd]i|bp|\d+)|x\d+)$")  # the result is in 64 bits

@@ -111,6 +111,9 @@ void Tally::add(const Tally& other) {
   distinct += other.distinct;
   deepest += other.deepest;
   diverged += other.diverged;
+  lines += other.lines;
+  arrivals += other.arrivals;
+  arrived += other.arrived;
 }
 
 // ---- places in the code ----
@@ -246,6 +249,8 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
   const bool atomic = spot.event == Event::atomic;
   pattern.cost = {};
   pattern.spans = 0;
+  pattern.shift = 0;
+  std::fill(pattern.lines, pattern.lines + 4, 0u);
   pattern.marks = false;
   Space space = pattern.space;
   if (space == Space::local) {
@@ -270,6 +275,15 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
   }
   if (space == Space::global && atomic) atomic_cost(request, pattern.cost);
   pattern.marks = space == Space::global;
+  if (!pattern.marks) return;
+  // Memory of tensors is aligned to 64 bytes here, but to a whole line at least on a GPU: an argument says where it begins.
+  const Launch& launch = *job_->launch;
+  std::uint64_t nearest = 0;
+  for (unsigned i = 0; i < launch.argument_count; ++i)
+    if (const auto at = reinterpret_cast<std::uint64_t>(launch.arguments[i].pointer); at <= pattern.base && at > nearest) nearest = at;
+  pattern.shift = nearest & 64;
+  const std::uint64_t now = (pattern.base - pattern.shift) / 32 % 4;
+  for (std::uint64_t i = 0; i < 4; ++i) pattern.lines[i] = lines_of(pattern.span, pattern.spans, 128 - pattern.shift + (i - now) % 4 * 32);
 }
 
 void Counter::mark(Pattern& pattern, std::uint64_t address, Event event) {
@@ -282,9 +296,9 @@ void Counter::mark(Pattern& pattern, std::uint64_t address, Event event) {
 // ---- sums ----
 
 void Counter::flush(Spot& spot, Pattern& pattern) {
-  if (!pattern.times) return;
-  const double times = static_cast<double>(pattern.times), lanes = __builtin_popcount(pattern.lanes), weighted = times * flushed_weight_;
-  pattern.times = 0;
+  const std::uint64_t count = pattern.times[0] + pattern.times[1] + pattern.times[2] + pattern.times[3];
+  if (!count) return;
+  const double times = static_cast<double>(count), lanes = __builtin_popcount(pattern.lanes), weighted = times * flushed_weight_;
   const Cost& cost = pattern.cost;
   Tally& tally = spot.tally[static_cast<std::size_t>(pattern.space)];
   tally.executions += weighted;
@@ -292,6 +306,7 @@ void Counter::flush(Spot& spot, Pattern& pattern) {
   tally.bytes += weighted * lanes * spot.bytes;
   tally.used += weighted * cost.used;
   tally.sectors += weighted * cost.sectors;
+  for (unsigned i = 0; i < 4; ++i) tally.lines += static_cast<double>(std::exchange(pattern.times[i], 0) * pattern.lines[i]) * flushed_weight_;
   tally.ideal_sectors += weighted * cost.ideal_sectors;
   tally.wavefronts += weighted * cost.wavefronts;
   tally.ideal_wavefronts += weighted * cost.ideal_wavefronts;
@@ -321,6 +336,13 @@ void Counter::flush(Spot& spot) {
     tally.diverged += static_cast<double>(spot.diverged) * flushed_weight_;
     now_[diverged_branches] += static_cast<double>(spot.diverged);
     spot.diverged = 0;
+  }
+  if (spot.arrivals) {
+    tally.arrivals += static_cast<double>(spot.arrivals) * flushed_weight_;
+    tally.arrived += static_cast<double>(spot.arrived) * flushed_weight_;
+    now_[warp_instructions] += static_cast<double>(spot.arrivals);
+    now_[thread_instructions] += static_cast<double>(spot.arrived);
+    spot.arrivals = spot.arrived = 0;
   }
   if (!spot.times) return;
   const double times = static_cast<double>(spot.times), lanes = __builtin_popcount(spot.lanes);
@@ -575,7 +597,7 @@ void Counter::end() {
   for (Spot& spot : spots_) {
     Counting::Found* found = nullptr;
     for (std::size_t s = 0; s <= spaces; ++s) {
-      if (spot.tally[s].executions == 0 && spot.tally[s].diverged == 0) continue;
+      if (spot.tally[s].executions == 0 && spot.tally[s].diverged == 0 && spot.tally[s].arrivals == 0) continue;
       if (!found) found = spot.event == Event::together ? &counting_->met[{spot.what ? spot.what : "", spot.line}] : &counting_->code[spot.offset];
       found->spot = spot;
       found->tally[s].add(spot.tally[s]);
@@ -654,8 +676,8 @@ std::string written(const Counting::Found& found) {
   bool first = true;
   for (std::size_t s = 0; s <= spaces; ++s) {
     const Tally& t = found.tally[s];
-    if (t.executions == 0 && t.diverged == 0) continue;
-    const double values[] = {t.executions, t.lanes, t.bytes, t.used, t.sectors, t.ideal_sectors, t.wavefronts, t.ideal_wavefronts, t.distinct, t.deepest, t.diverged};
+    if (t.executions == 0 && t.diverged == 0 && t.arrivals == 0) continue;
+    const double values[] = {t.executions, t.lanes, t.bytes, t.used, t.sectors, t.ideal_sectors, t.wavefronts, t.ideal_wavefronts, t.distinct, t.deepest, t.diverged, t.lines, t.arrivals, t.arrived};
     out += std::string(first ? "" : ",") + "\"" + std::to_string(s) + "\":" + listed(values, std::size(values));
     first = false;
   }
@@ -681,7 +703,8 @@ void end_counting(Job& job) {
     if (certain || (i < counting->met_array.size() && counting->met_array[i])) fixed += array.bytes;
   }
   const TouchedBytes::Count read = counting->touched.read(), wrote = counting->touched.written();
-  const double unique[] = {static_cast<double>(read.bytes), static_cast<double>(wrote.bytes), static_cast<double>(read.sectors), static_cast<double>(wrote.sectors)};
+  const double unique[] = {static_cast<double>(read.bytes), static_cast<double>(wrote.bytes), static_cast<double>(read.sectors), static_cast<double>(wrote.sectors),
+                           static_cast<double>(read.granules), static_cast<double>(wrote.granules)};
   std::string out = "{\"kernel\":" + quoted(launch.site.kernel ? launch.site.kernel : "") + ",\"file\":" + quoted(launch.site.file ? launch.site.file : "") +
                     ",\"line\":" + std::to_string(launch.site.line) + ",\"defined\":" + std::to_string(launch.site.defined) + ",\"module\":" +
                     quoted(counting->module->path) + ",\"grid\":" + three(launch.config.grid) + ",\"block\":" + three(launch.config.block) +

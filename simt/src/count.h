@@ -32,6 +32,8 @@ struct Tally {
   double executions = 0, lanes = 0;
   double bytes = 0, used = 0, sectors = 0, ideal_sectors = 0, wavefronts = 0, ideal_wavefronts = 0, distinct = 0, deepest = 0;
   double diverged = 0;         // executions of a block after which the lanes parted
+  double lines = 0;
+  double arrivals = 0, arrived = 0;      // how often some of them came to meet the others at this block, and with how many lanes
   void add(const Tally& other);
 };
 
@@ -49,7 +51,10 @@ struct alignas(64) Pattern {
   std::uint32_t offset, within;     // the low bits of the first lane's address that matter, and which they are
   std::uint64_t low, size;          // where the first lane's address must lie for the space to be the same
   std::uint64_t base;               // the first lane's address when this was worked out
-  std::uint64_t times = 0;          // since it was last added up
+  // Since it was last added up, by where in its 128-byte line the first lane's address lies; and the lines in each case.
+  std::uint64_t times[4] = {};
+  std::uint32_t lines[4];
+  std::uint64_t shift;              // of the line that the tensor begins with
   std::uint64_t marked;             // the first lane's address when its bytes were last marked as touched
   Space space;
   bool marks;
@@ -79,7 +84,7 @@ struct Spot : SpotKind {
   int block = -1;                   // in the flow
   std::uint32_t lanes = 0;          // of a block or a meeting: who came here the last `times` times
   std::uint64_t times = 0;
-  std::uint64_t diverged = 0;       // since it was last added up
+  std::uint64_t diverged = 0, arrivals = 0, arrived = 0;       // since they were last added up
   struct Way { const Spot* spot = nullptr; int left_loop = -1; };
   Way followed[2];                  // blocks that came after this one before, and the loops that lanes leave on the way
   static constexpr unsigned ways = 8;
@@ -101,6 +106,7 @@ struct Path : Goal {
   std::uint32_t lanes = 0;          // 0: this record is free
   std::uint32_t arrived = 0;        // of a join
   bool join = false;
+  bool predicated = false;          // a short side of a branch: nobody jumps, so nobody arrives
   int depth = -1;                   // of calls
   Frame frame[deepest_call];
 };
@@ -145,7 +151,7 @@ class Counter {
   Step enter(Path& path, Spot& spot, bool block);
   Step follow(Path& path, Spot& spot);
   void part(Warp& warp, int index, const std::uint64_t* row);
-  void go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal);
+  void go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal, bool predicated = false);
   Goal leave_loop(Warp& warp, int index, int loop, std::uint32_t lanes);
   void arrive(Warp& warp, int index);
   void leave(Warp& warp, int index, std::uint32_t lanes);

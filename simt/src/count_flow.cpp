@@ -13,7 +13,7 @@ namespace simt {
 // `increment OFFSET`, a call that adds 1 atomically.
 Flow::Flow(const Module& module) {
   std::ifstream list(module.path + ".blocks");
-  struct Line { int block; std::string next; };
+  struct Line { int block; std::string next, under; };
   std::vector<Line> lines;
   for (std::string text; std::getline(list, text);) {
     std::istringstream words(text);
@@ -37,13 +37,14 @@ Flow::Flow(const Module& module) {
       by_offset_[offset] = id;
       blocks_.push_back(block);
       open_ += block.open;
-      lines.push_back({id, next});
+      lines.push_back({id, next, under});
     }
   }
   std::sort(functions_.begin(), functions_.end(), [](const Function& a, const Function& b) { return a.low < b.low; });
   for (const Line& line : lines) {
     std::istringstream parts(line.next);
-    auto& next = blocks_[static_cast<std::size_t>(line.block)].next;
+    if (line.under != "-") blocks_[at(line.block)].under = block_at(std::stoull(line.under, nullptr, 16));
+    auto& next = blocks_[at(line.block)].next;
     for (std::string part; std::getline(parts, part, ',');) {
       if (part == "end") next.push_back(-1);
       else if (part != "-") next.push_back(block_at(std::stoull(part, nullptr, 16)));

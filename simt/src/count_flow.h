@@ -33,6 +33,7 @@ class Flow {
   int left_loop(int from, int to) const;         // the outermost loop that lanes leave which go from one block to the other, or -1
   int meeting_after(int loop) const { return loops_[at(loop)].meeting; }   // where lanes wait that have left it
   bool inside(int block, int loop) const;
+  int under(int block) const { return blocks_[at(block)].under; }      // the block whose lanes all run through this one, or -1
   bool branches(int block) const { return blocks_[static_cast<std::size_t>(block)].next.size() > 1; }
   bool any_open() const { return open_ > 0; }
   bool open(int block) const { return blocks_[static_cast<std::size_t>(block)].open; }
@@ -48,6 +49,7 @@ class Flow {
     bool entry = false, open = true;             // open: not all that follow are known
     std::vector<int> next;                       // -1: the function's end
     double instructions = 0, flops = 0;
+    int under = -1;
     int meeting = -1, loop = -1;                 // loop: the innermost one around it
   };
   struct Loop { int head, meeting, parent; };

@@ -118,7 +118,13 @@ SIMT_IN Counter::Step Counter::begin_block(Path& path, Spot& spot) {
       if (flow_->inside(path.until, left_)) return Step::leave;
     }
   }
-  if (spot.block == path.until && path.depth == path.until_depth) return Step::arrive;
+  if (spot.block == path.until && path.depth == path.until_depth) {
+    if (!path.predicated) {
+      ++spot.arrivals;
+      spot.arrived += static_cast<std::uint64_t>(__builtin_popcount(path.lanes));
+    }
+    return Step::arrive;
+  }
   path.frame[path.depth].block = &spot;
   came(spot, path.lanes);
   return Step::on;
@@ -150,7 +156,7 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
   if (spot.block >= 0)
     if (const Step way = begin_block(path, spot); way != Step::on) return way;
   if (__builtin_expect(!known, 0)) pattern = &learn(spot, row, path.lanes, leader);
-  ++pattern->times;
+  ++pattern->times[(address - pattern->shift) / 32 % 4];
   if (pattern->marks && pattern->marked != address) mark(*pattern, address, spot.event);
   return Step::on;
 }
@@ -172,14 +178,13 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   std::rotate(spot.pattern, spot.pattern + way, spot.pattern + way + 1);
   Pattern& pattern = *spot.pattern[0];
   if (found) return pattern;
-  if (pattern.times) flush(spot, pattern);
+  flush(spot, pattern);
   std::uint64_t addresses[32];
   for (unsigned lane = 0; lane < 32; ++lane) {
     pattern.delta[lane] = row[lane] - first;
     addresses[lane] = row[lane] & address_mask;
   }
   pattern.lanes = lanes;
-  pattern.times = 0;
   pattern.marked = 0;
   pattern.space = space_of(address, &pattern.low, &pattern.size);
   // A shift by whole sectors costs the same, and in shared memory one by whole words.
@@ -231,10 +236,11 @@ void Counter::leave(Warp& warp, int index, std::uint32_t lanes) {
 }
 
 // Some lanes of a path, with a goal of their own.
-void Counter::go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal) {
+void Counter::go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal, bool predicated) {
   Path& own = warp.paths[static_cast<std::size_t>(new_path(warp))];
   own = path;
   own.lanes = lanes;
+  own.predicated = predicated;
   static_cast<Goal&>(own) = goal;
 }
 
@@ -297,6 +303,9 @@ void Counter::part(Warp& warp, int index, const std::uint64_t* row) {
     if (groups[g].loop >= 0) go_on_as(warp, path, groups[g].lanes, leave_loop(warp, index, groups[g].loop, groups[g].lanes));
   }
   if (staying < 2) return;             // the path itself goes on with those that stay
+  bool predicated = at != nullptr;
+  for (unsigned g = 0; g < count && predicated; ++g)
+    predicated = groups[g].loop < 0 && groups[g].block >= 0 && (groups[g].block == meeting || flow_->under(groups[g].block) == at->block);
   Path& rest = warp.paths[static_cast<std::size_t>(index)];
   const bool known = rest.until == meeting && rest.until_depth == path.depth;
   const bool joins = !known && (meeting >= 0 || path.depth > 0);
@@ -308,7 +317,7 @@ void Counter::part(Warp& warp, int index, const std::uint64_t* row) {
     rest.lanes = 0;
   }
   for (unsigned g = 0; g < count; ++g)
-    if (groups[g].loop < 0) go_on_as(warp, path, groups[g].lanes, goal);
+    if (groups[g].loop < 0) go_on_as(warp, path, groups[g].lanes, goal, predicated);
 }
 
 // Runs one path as far as its lanes' events reach; whether anything changed.

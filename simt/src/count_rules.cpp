@@ -7,7 +7,7 @@
 namespace simt {
 namespace {
 
-constexpr unsigned warp = 32, sector = 32, banks = 32, bank_bytes = 4;
+constexpr unsigned warp = 32, sector = 32, line = 128, banks = 32, bank_bytes = 4;
 
 // The active lanes' addresses in ascending order; most requests come in that order already.
 unsigned sorted(const Request& request, std::uint64_t* address) {
@@ -39,20 +39,35 @@ unsigned passes(const Request& request, unsigned from, unsigned count, bool alon
   return most;
 }
 
-// Whether of each two lanes one apart, or of each two lanes two apart, one is inactive or both ask for the same.
+// Whether each active lane and the one next to it, or each and the one two further, ask for the same.
 bool alike(const Request& request, unsigned from, unsigned count) {
   for (unsigned apart : {1u, 2u}) {
     bool all = true;
     for (unsigned lane = from; lane < from + count && all; ++lane) {
       const unsigned other = lane ^ apart;
-      if (request.lanes >> lane & 1 && request.lanes >> other & 1) all = request.address[lane] == request.address[other];
+      if (request.lanes >> lane & 1) all = request.lanes >> other & 1 && request.address[lane] == request.address[other];
     }
     if (all) return true;
   }
   return false;
 }
 
+// Pieces of memory that hold the bytes [from, to) and come no earlier than `next`, which becomes the one after them.
+std::uint32_t touched(std::uint64_t from, std::uint64_t to, std::uint64_t piece, std::uint64_t& next) {
+  const std::uint64_t first = std::max(from / piece, next), end = (to - 1) / piece + 1;
+  if (end <= first) return 0;
+  next = end;
+  return static_cast<std::uint32_t>(end - first);
+}
+
 }  // namespace
+
+std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift) {
+  std::uint32_t lines = 0;
+  std::uint64_t next = 0;
+  for (unsigned i = 0; i < count; ++i) lines += touched(spans[i].from + shift, spans[i].to + shift, line, next);
+  return lines;
+}
 
 unsigned global_cost(const Request& request, Cost& cost, Span* spans) {
   std::uint64_t address[warp];
@@ -66,11 +81,7 @@ unsigned global_cost(const Request& request, Cost& cost, Span* spans) {
     cost.deepest = std::max(cost.deepest, depth);
     if (again) continue;
     ++cost.distinct;
-    const std::uint64_t first = std::max(from / sector, next_sector), last = (to - 1) / sector;
-    if (last >= first) {
-      cost.sectors += static_cast<std::uint32_t>(last - first + 1);
-      next_sector = last + 1;
-    }
+    cost.sectors += touched(from, to, sector, next_sector);
     if (runs > 0 && from <= spans[runs - 1].to) spans[runs - 1].to = std::max(spans[runs - 1].to, to);
     else spans[runs++] = {from, to};
   }
@@ -96,8 +107,8 @@ void atomic_cost(const Request& request, Cost& cost) {
 }
 
 void shared_cost(const Request& request, Cost& cost, bool alone) {
-  // A pass serves 32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where neighbours ask for the same, or only one
-  // of each two asks (seen with ncu on an H200: a float4 that all lanes read takes 2 passes, where 4 that differ take 4).
+  // A pass serves 32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where neighbours ask for the same (measured with
+  // ncu on an H200: benchmarks/micro/shared_wide_sharing.cu, atomic_patterns.cu).
   const unsigned lanes = request.bytes <= 4 ? 32 : request.bytes <= 8 ? 16 : 8, most = std::min(32u, 2 * lanes);
   for (unsigned from = 0; from < warp; from += most) {
     const unsigned group = lanes == most || (!alone && alike(request, from, most)) ? most : lanes;

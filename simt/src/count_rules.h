@@ -27,6 +27,8 @@ struct Span {
   std::uint64_t from, to;
 };
 
+// 128-byte pieces of memory that hold the spans, if these are moved by `shift` bytes.
+std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift);
 // Everything but the wavefronts. `spans` takes up to 32 runs, in ascending order; returns how many there are.
 unsigned global_cost(const Request& request, Cost& cost, Span* spans);
 // Instead of its sectors, those of an atomic operation on global memory.

@@ -84,6 +84,7 @@ TouchedBytes::Count TouchedBytes::count(unsigned first) const {
     for (std::uint32_t left = each.used & (((1u << words) - 1) << first); left; left &= left - 1) {
       const std::uint64_t bits = each.bit[__builtin_ctz(left)];
       count.bytes += static_cast<std::uint64_t>(__builtin_popcountll(bits));
+      ++count.granules;
       count.sectors += (static_cast<std::uint32_t>(bits) != 0) + (bits >> 32 != 0);
     }
   return count;

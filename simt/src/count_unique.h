@@ -8,7 +8,7 @@ namespace simt {
 
 class TouchedBytes {
  public:
-  struct Count { std::uint64_t bytes = 0, sectors = 0; };
+  struct Count { std::uint64_t bytes = 0, sectors = 0, granules = 0; };      // sectors of 32 bytes, granules of 64
 
   void mark(std::uint64_t from, std::uint64_t to, bool read, bool written);
   void merge(const TouchedBytes& other);

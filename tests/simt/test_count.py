@@ -85,6 +85,28 @@ void run_shared_bins(torch::Tensor to, torch::Tensor count) {
   shared_bins<<<(to.numel() + 127) / 128, 128>>>(to.data_ptr<int>(), count.data_ptr<int>(), to.numel());
 }
 
+// An atomic addition of something else than 1.
+__global__ void shared_sums(const int* to, int* sums) {
+  __shared__ int own[64];
+  if (threadIdx.x < 64) own[threadIdx.x] = 0;
+  __syncthreads();
+  atomicAdd(&own[to[threadIdx.x]], threadIdx.x);                            // @shared sum
+  __syncthreads();
+  if (threadIdx.x < 64) sums[threadIdx.x] = own[threadIdx.x];
+}
+void run_shared_sums(torch::Tensor to, torch::Tensor sums) { shared_sums<<<1, 128>>>(to.data_ptr<int>(), sums.data_ptr<int>()); }
+
+__constant__ float weight[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+__device__ float offset[32];
+__global__ void weighted(const float* x, float* y, int n) {
+  const int t = threadIdx.x;
+  float sum = offset[t % 32];                                               // @device variable
+  for (int k = 0; k < n; k++)
+    sum += x[t] * weight[k];                                                // @constant
+  y[t] = sum + weight[t % 9];                                               // @constants
+}
+void run_weighted(torch::Tensor x, torch::Tensor y, int n) { weighted<<<1, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n); }
+
 __global__ void early(const float* x, float* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
@@ -210,7 +232,7 @@ void run_fails(torch::Tensor y) { fails<<<4, 32>>>(y.data_ptr<float>()); }
 """
 
 NAMES = (
-    "run_global_access run_shared_access run_transposed run_bins run_shared_bins run_early run_long_loops run_locked run_calls "
+    "run_global_access run_shared_access run_transposed run_bins run_shared_bins run_shared_sums run_weighted run_early run_long_loops run_locked run_calls "
     "run_chosen run_structures run_saxpy run_uneven run_windows run_shuffled run_fails"
 ).split()
 DECLARED = "\n".join(
@@ -262,7 +284,7 @@ def passes(warp: dict[int, int], size: int) -> int:
 
 
 def neighbours_agree(warp: dict[int, int]) -> bool:
-    return any(all(warp.get(lane ^ apart, a) == a for lane, a in warp.items()) for apart in (1, 2))
+    return any(all(warp.get(lane ^ apart) == a for lane, a in warp.items()) for apart in (1, 2))
 
 
 def wavefronts_of(warp: dict[int, int], size: int) -> tuple[int, int]:
@@ -331,6 +353,8 @@ def test_are_the_sectors_of_global_accesses_those_of_the_bytes(kernels, kind, si
         assert got.used == sum(used_by(w, BYTES[size]) for w in warps)
         assert got.ideal_sectors == sum(math.ceil(used_by(w, BYTES[size]) / 32) for w in warps)
         assert got.addresses == sum(len(set(w.values())) for w in warps)
+        start = tensor.data_ptr() & 64  # a GPU's tensors begin with a line
+        assert got.lines == sum(len({(byte - start) // 128 for a in w.values() for byte in range(a, a + BYTES[size])}) for w in warps)
     assert at(report, "index").global_loads.requests == 480 // threads * math.ceil(threads / 32)
 
 
@@ -397,6 +421,29 @@ def test_is_contention_the_lanes_that_meet_at_one_address(kernels, spread, share
     assert got.addresses == sum(len(set(w.values())) for w in warps)
     assert got.deepest == sum(max(Counter(w.values()).values()) for w in warps)
     assert got.lanes_per_address == got.deepest / got.requests
+
+
+def test_are_lanes_at_one_word_of_shared_memory_served_in_turn_unless_they_add_one(kernels):
+    to = torch.randint(40, (128,), generator=torch.Generator().manual_seed(5), dtype=torch.int32)
+    with simt.count() as report:
+        kernels.run_shared_sums(to, torch.zeros(64, dtype=torch.int32))
+        kernels.run_shared_bins(to, torch.zeros(64, dtype=torch.int32))
+    warps = warps_of([4 * int(t) for t in to], 128)
+    in_turn = sum(max(Counter(a // 4 % 32 for a in w.values()).values()) for w in warps)
+    at_once = sum(passes(w, 4) for w in warps)
+    assert at_once < in_turn
+    assert at(report, "shared sum").shared_atomics.wavefronts == in_turn
+    assert at(report, "shared atomic").shared_atomics.wavefronts == at_once
+
+
+def test_are_constants_a_memory_of_their_own(kernels):
+    x, y = torch.rand(64), torch.empty(64)
+    with simt.count() as report:
+        kernels.run_weighted(x, y, 5)
+    uniform, mixed = at(report, "constant"), at(report, "constants").constant_loads
+    assert (uniform.constant_loads.requests, uniform.constant_loads.addresses) == (2 * 5, 2 * 5)
+    assert (mixed.requests, mixed.addresses) == (2, 2 * 9)
+    assert (at(report, "device variable").global_loads.requests, report.launches[0].counters.global_stores.requests) == (2, 2)
 
 
 # ---- lanes ----
