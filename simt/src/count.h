@@ -106,9 +106,13 @@ struct Path : Goal {
   std::uint32_t lanes = 0;          // 0: this record is free
   std::uint32_t arrived = 0;        // of a join
   bool join = false;
+  bool returned = false;            // of a join: nobody arrived but by leaving its function
   bool predicated = false;          // a short side of a branch: nobody jumps, so nobody arrives
   int depth = -1;                   // of calls
   Frame frame[deepest_call];
+
+  void wait();                      // becomes a join
+  void go_on();                     // is none any more
 };
 
 struct Counting;
@@ -129,7 +133,9 @@ class Counter {
   void describe(const void* code, Event event, unsigned bytes, int kind);
 
  private:
-  enum class Step { on, part, arrive, leave };
+  // What becomes of a path: it parts, has come to where it waits for others, has returned from the function in which they
+  // part instead, leaves a loop.
+  enum class Step { on, part, arrive, come_back, leave };
   struct Region { std::uint64_t low, high; Space space; int array; };   // array: of the job's
   struct Warp { std::vector<Path> paths; };
 
@@ -153,10 +159,11 @@ class Counter {
   void part(Warp& warp, int index, const std::uint64_t* row);
   void go_on_as(Warp& warp, const Path& path, std::uint32_t lanes, const Goal& goal, bool predicated = false);
   Goal leave_loop(Warp& warp, int index, int loop, std::uint32_t lanes);
-  void arrive(Warp& warp, int index);
+  void arrive(Warp& warp, int index, bool returned);
   void leave(Warp& warp, int index, std::uint32_t lanes);
   void settle(Warp& warp, int index);
   void force(Warp& warp, unsigned first);
+  void scatter(Warp& warp);
   int new_path(Warp& warp);
 
   Pattern& learn(Spot& spot, const std::uint64_t* row, std::uint32_t lanes, unsigned leader);
@@ -199,6 +206,7 @@ class Counter {
   std::vector<Warp> warps_;
   int left_ = -1;                                        // the loop that lanes are about to leave
   unsigned threads_ = 0;
+  unsigned idle_ = 0;                                    // steps of the replay since a lane last got on
   unsigned rounds_ = 0;                                  // in which a thread with a full buffer was held back
   bool counted_ = false;                                 // the running block is in the sample
 

@@ -53,6 +53,8 @@ SIMT_IN void transpose(const std::uint64_t* const* from, std::size_t at, std::ui
   }
 }
 
+constexpr unsigned most_idle = 1000;      // steps of paths in which no lane gets on
+
 }  // namespace
 
 // ---- one instruction ----
@@ -65,7 +67,7 @@ SIMT_IN void Counter::came(Spot& spot, std::uint32_t lanes) {
   ++spot.times;
 }
 
-// The block after the one in which the lanes were. arrive: they have come to where they wait for others.
+// The block after the one in which the lanes were.
 Counter::Step Counter::follow(Path& path, Spot& spot) {
   Path::Frame& top = path.frame[path.depth];
   if (!top.block || spot.block < 0) return Step::on;
@@ -78,7 +80,7 @@ Counter::Step Counter::follow(Path& path, Spot& spot) {
     for (int depth = path.depth; depth-- > 0;) {
       const Path::Frame& below = path.frame[depth];
       if (below.function != spot.function || !below.block || !flow_->follows(below.block->block, spot.block)) continue;
-      if (depth < path.until_depth) return Step::arrive;
+      if (depth < path.until_depth) return Step::come_back;
       path.depth = depth;
       return Step::on;
     }
@@ -96,7 +98,7 @@ Counter::Step Counter::enter(Path& path, Spot& spot, bool block) {
   if (!(block && spot.entry))
     for (int depth = path.depth; depth-- > 0;)
       if (path.frame[depth].function == spot.function) {
-        if (depth < path.until_depth) return Step::arrive;
+        if (depth < path.until_depth) return Step::come_back;
         path.depth = depth;
         return Step::on;
       }
@@ -110,7 +112,7 @@ SIMT_IN Counter::Step Counter::begin_block(Path& path, Spot& spot) {
   const Path::Frame& top = path.frame[path.depth];
   if (top.block) {
     if (top.block->followed[0].spot != &spot && top.block->followed[1].spot != &spot)
-      if (follow(path, spot) == Step::arrive) return Step::arrive;
+      if (follow(path, spot) == Step::come_back) return Step::come_back;
     const Spot::Way& way = top.block->followed[top.block->followed[0].spot == &spot ? 0 : 1];
     if (__builtin_expect(way.left_loop >= 0 && way.spot == &spot && path.until >= 0 && path.until_depth == path.depth, 0)) {
       std::lock_guard lock(flow_->mutex);
@@ -142,7 +144,7 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
   const bool elsewhere = path.depth < 0 || spot.function != path.frame[path.depth].function;
   if (address == 0) {
     if (!same(row, first)) return Step::part;
-    if (__builtin_expect(elsewhere, 0) && enter(path, spot, true) == Step::arrive) return Step::arrive;
+    if (__builtin_expect(elsewhere, 0) && enter(path, spot, true) == Step::come_back) return Step::come_back;
     return begin_block(path, spot);
   }
   Pattern* pattern = spot.pattern[0].get();
@@ -151,7 +153,7 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
   if (__builtin_expect(!known || elsewhere, 0)) {
     for (unsigned lane = 0; lane < 32; ++lane)
       if ((row[lane] ^ first) >> address_bits || (row[lane] & address_mask) < first_address) return Step::part;
-    if (elsewhere && enter(path, spot, spot.block >= 0) == Step::arrive) return Step::arrive;
+    if (elsewhere && enter(path, spot, spot.block >= 0) == Step::come_back) return Step::come_back;
   }
   if (spot.block >= 0)
     if (const Step way = begin_block(path, spot); way != Step::on) return way;
@@ -206,20 +208,31 @@ int Counter::new_path(Warp& warp) {
   return static_cast<int>(warp.paths.size()) - 1;
 }
 
+void Path::wait() {
+  join = returned = true;
+  arrived = 0;
+}
+
+// Lanes that have all returned are in the block that called, the others at the start of one.
+void Path::go_on() {
+  if (returned && depth > 0) --depth;
+  else if (depth >= 0) frame[depth].block = nullptr;
+  join = false;
+  arrived = 0;
+}
+
 // A join whose lanes have all come goes on as a path.
 void Counter::settle(Warp& warp, int index) {
   Path& join = warp.paths[static_cast<std::size_t>(index)];
-  if (!join.join || join.arrived != join.lanes) return;
-  join.join = false;
-  join.arrived = 0;
-  if (join.depth >= 0) join.frame[join.depth].block = nullptr;
+  if (join.join && join.arrived == join.lanes) join.go_on();
 }
 
-void Counter::arrive(Warp& warp, int index) {
+void Counter::arrive(Warp& warp, int index, bool returned) {
   Path& path = warp.paths[static_cast<std::size_t>(index)];
   const int parent = path.parent;
   Path& join = warp.paths[static_cast<std::size_t>(parent)];
   join.arrived |= path.lanes;
+  join.returned &= returned;
   path.lanes = 0;
   settle(warp, parent);
 }
@@ -260,8 +273,7 @@ Goal Counter::leave_loop(Warp& warp, int index, int loop, std::uint32_t lanes) {
     goal = {new_path(warp), meeting, depth};
     Path& all = warp.paths[static_cast<std::size_t>(goal.parent)];
     all = before;
-    all.join = true;
-    all.arrived = 0;
+    all.wait();
     static_cast<Goal&>(warp.paths[static_cast<std::size_t>(outer)]) = goal;
   }
   for (int i = index;; i = warp.paths[static_cast<std::size_t>(i)].parent) {
@@ -310,12 +322,8 @@ void Counter::part(Warp& warp, int index, const std::uint64_t* row) {
   const bool known = rest.until == meeting && rest.until_depth == path.depth;
   const bool joins = !known && (meeting >= 0 || path.depth > 0);
   const Goal goal = joins ? Goal{index, meeting, path.depth} : static_cast<Goal&>(rest);
-  if (joins) {
-    rest.join = true;
-    rest.arrived = 0;
-  } else {
-    rest.lanes = 0;
-  }
+  if (joins) rest.wait();
+  else rest.lanes = 0;
   for (unsigned g = 0; g < count; ++g)
     if (groups[g].loop < 0) go_on_as(warp, path, groups[g].lanes, goal, predicated);
 }
@@ -366,8 +374,9 @@ SIMT_FAST bool Counter::run(Warp& warp, unsigned first, int index, std::uint32_t
     }
     for (std::uint32_t left = lanes; left; left &= left - 1) at_[first + static_cast<unsigned>(__builtin_ctz(left))] += done;
     changed |= done > 0;
-    if (outcome == Step::arrive) {
-      arrive(warp, index);
+    idle_ = done > 0 ? 0 : idle_ + 1;
+    if (outcome == Step::arrive || outcome == Step::come_back) {
+      arrive(warp, index, outcome == Step::come_back);
       return true;
     }
     if (outcome == Step::part) {
@@ -389,11 +398,21 @@ void Counter::replay(Block& block, unsigned number) {
   std::uint32_t ended = 0;
   for (unsigned lane = 0; lane < 32 && first + lane < threads_; ++lane)
     if (block.gone(first + lane)) ended |= 1u << lane;
+  idle_ = 0;
   for (bool changed = true; changed;) {
+    if (idle_ > most_idle) scatter(warp);
     changed = false;
     for (std::size_t i = 0; i < warp.paths.size(); ++i)
       if (warp.paths[i].lanes && !warp.paths[i].join) changed |= run(warp, first, static_cast<int>(i), ended);
   }
+}
+
+// Paths that part and meet without end, which the graph of blocks must not lead to: every lane goes on as it comes.
+void Counter::scatter(Warp& warp) {
+  Path all;
+  for (const Path& path : warp.paths) all.lanes |= path.lanes;
+  warp.paths.assign(1, all);
+  idle_ = 0;
 }
 
 // Lanes wait for others that can't come until these have gone on: they go on alone.
@@ -407,9 +426,7 @@ void Counter::force(Warp& warp, unsigned first) {
       warp.paths[i].lanes &= ~here;
       warp.paths[i].arrived = 0;
       alone.lanes = here;
-      alone.join = false;
-      alone.arrived = 0;
-      if (alone.depth >= 0) alone.frame[alone.depth].block = nullptr;
+      alone.go_on();
       warp.paths[static_cast<std::size_t>(new_path(warp))] = alone;
     } else {
       std::uint32_t with = 0;

@@ -224,6 +224,28 @@ __global__ void shuffled(const float* x, float* y) {
 }
 void run_shuffled(torch::Tensor x, torch::Tensor y) { shuffled<<<1, 128>>>(x.data_ptr<float>(), y.data_ptr<float>()); }
 
+// A function whose end is where lanes meet again, called by another, in a branch and outside.
+__device__ int warp_sum(int value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffff, value, offset);
+  return value;
+}
+__device__ int block_sum(int value) {
+  __shared__ int sums[8];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  value = warp_sum(value);
+  if (lane == 0) sums[warp] = value;                                        // @a warp's sum
+  __syncthreads();
+  if (warp == 0) value = warp_sum(lane < 8 ? sums[lane] : 0);
+  return value;
+}
+__global__ void summed(const int* x, int* y, int n) {
+  int own = 0;
+  for (int i = threadIdx.x; i < n; i += 256) own += x[i];
+  const int sum = block_sum(own);
+  y[threadIdx.x] = sum;                                                     // @after sums
+}
+void run_summed(torch::Tensor x, torch::Tensor y) { summed<<<1, 256>>>(x.data_ptr<int>(), y.data_ptr<int>(), x.numel()); }
+
 __global__ void fails(float* y) {
   y[threadIdx.x] = 1;
   if (threadIdx.x == 5) __trap();
@@ -233,7 +255,7 @@ void run_fails(torch::Tensor y) { fails<<<4, 32>>>(y.data_ptr<float>()); }
 
 NAMES = (
     "run_global_access run_shared_access run_transposed run_bins run_shared_bins run_shared_sums run_weighted run_early run_long_loops run_locked run_calls "
-    "run_chosen run_structures run_saxpy run_uneven run_windows run_shuffled run_fails"
+    "run_chosen run_structures run_saxpy run_uneven run_windows run_shuffled run_summed run_fails"
 ).split()
 DECLARED = "\n".join(
     line.split("{")[0].strip() + ";" for line in SOURCE.splitlines() if line.startswith("void run_")
@@ -504,6 +526,17 @@ def test_do_lanes_meet_again_after_a_switch(kernels):
     case, after = at(report, "case").global_loads, at(report, "after the switch").global_loads
     assert (case.requests, case.lanes) == (2, 8)
     assert (after.requests, after.lanes) == (2, 64)
+
+
+@pytest.mark.parametrize("n", [1, 255, 300, 1000])
+def test_do_lanes_meet_again_after_functions_in_which_they_part_and_shuffle(kernels, n):
+    x, y = torch.arange(n, dtype=torch.int32), torch.empty(256, dtype=torch.int32)
+    with simt.count() as report:
+        kernels.run_summed(x, y)
+    assert int(y[0]) == n * (n - 1) // 2
+    assert report.launches[0].counters.exchanges == (8 + 1) * 5
+    one, after = at(report, "a warp's sum").shared_stores, at(report, "after sums").global_stores
+    assert (one.requests, one.lanes) == (8, 8) and (after.requests, after.lanes) == (8, 256)
 
 
 def test_are_shuffles_and_barriers_counted_by_warp(kernels):

@@ -57,11 +57,7 @@ def test_another_order_of_threads_gives_the_same(name):
     assert (done.stdout, done.returncode) == (expected(name), 0), done.stderr
 
 
-# The counter's replay does not end where lanes shuffle inside a device function; run=False keeps that from hanging the tests.
-_ENDLESS = {n: pytest.mark.xfail(run=False, reason="the counter does not end on this program yet") for n in ("reduction", "layernorm")}
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=_ENDLESS.get(n, ())) for n in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_counting_changes_nothing(name, tmp_path):
     """Does a counted program print the same, and is each of its launches counted, with the kernel's own name?"""
     done = call("count", name, "--json", str(tmp_path / "counted.json"))
