@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import collections
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def by_ncu(row: dict) -> dict[str, float]:
         "shared requests": total(*(f"shared_{k}_instructions" for k in kinds)), "shared wavefronts": wavefronts,
         "shared conflicts": total(*(f"shared_{k}_conflicts" for k in kinds)),
         "lanes active": row["thread_instructions"] / row["instructions"], "lanes at work": row["thread_instructions_on"] / row["instructions"],
+        "instructions": row["instructions"],
     }  # fmt: skip
 
 
@@ -73,6 +75,7 @@ def by_simt(launch: dict) -> dict[str, float]:
         "shared requests": of("shared", every, "requests"), "shared wavefronts": of("shared", every, "wavefronts"),
         "shared conflicts": of("shared", every, "conflicts"),
         "lanes active": counters.get("active_lanes", 32.0), "lanes at work": counters.get("working_lanes", 32.0),
+        "instructions": counters.get("warp_instructions", 0),
     }  # fmt: skip
 
 
@@ -120,6 +123,8 @@ def explanation(wrong: list[str], simt: dict, ncu: dict, code: dict[str, int]) -
         explains(f"stores are merged: {listed('STG', 'STG.64', 'STG.128')}", "store requests", "store sectors")
     if code.get("predicated", 0) > 0.1 * code["total"]:
         explains(f"short sides of branches are predicated: {code['predicated']} of {code['total']} instructions", "lanes active")
+    if abs(math.log(simt["instructions"] / ncu["instructions"])) > math.log(1.5):
+        explains(f"other arithmetic in and around the branches: {ncu['instructions']:,.0f} instructions, simt counts {simt['instructions']:,.0f}", "lanes active")
     return "; ".join(said), left
 
 

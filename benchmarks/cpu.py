@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from machine import machine  # noqa: E402
-from tables import markdown, put_into_readme, show  # noqa: E402
+from tables import markdown, put_into_readme, show, source  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "data" / "cpu.json"
 N = 1 << 22  # elements of the elementwise kernels: 16 MiB a tensor
@@ -237,13 +237,6 @@ def tables(data: dict) -> list[tuple[str, list[str], list[list[str]]]]:
     ]
 
 
-def source(machine: dict[str, str]) -> str:
-    return (
-        f"{machine['date']}, {machine['processor']}, torch {machine['torch']}, {machine['compiler']}; "
-        "`python benchmarks/cpu.py --write` made this."
-    )
-
-
 @click.command(help=__doc__)
 @click.option("--write", is_flag=True, help="Keep the figures in benchmarks/data/cpu.json and the README.")
 @click.option("--one-core", is_flag=True, hidden=True)
@@ -255,7 +248,7 @@ def main(write: bool, one_core: bool) -> None:
     for name, heads, rows in tables(data):
         show(heads, rows)
         if write:
-            put_into_readme(name, markdown(heads, rows, source(data["machine"])))
+            put_into_readme(name, markdown(heads, rows, source(data["machine"], "cpu.py --write")))
     if write:
         DATA.parent.mkdir(exist_ok=True)
         DATA.write_text(json.dumps(data, indent=1) + "\n")

@@ -1,9 +1,9 @@
 """What the probes cost: a tiled matmul plain, checked and counted, and how long a checked build of an edited kernel takes.
 
-    python benchmarks/modes.py [--json]
+    python benchmarks/modes.py [--json] [--readme]
 
 The modes take turns, and the ratios are medians over rounds, so that what else the machine does falls on all of them. --json
-keeps the figures in benchmarks/data/modes.json. Exit status 1 if a limit is missed: 8 times for checks, 6 for counters, 4 s
+keeps the figures in benchmarks/data/modes.json, --readme puts that file's table into the README. Exit status 1 if a limit is missed: 8 times for checks, 6 for counters, 4 s
 for a build.
 """
 
@@ -21,6 +21,7 @@ import torch
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).parent)]
 
 from machine import machine  # noqa: E402
+from tables import markdown, put_into_readme, source  # noqa: E402
 import simt  # noqa: E402
 
 DATA = Path(__file__).parent / "data" / "modes.json"
@@ -92,15 +93,29 @@ def measure() -> dict:
     }
 
 
+def into_readme(data: dict) -> None:
+    rows = []
+    for mode, ms in data["milliseconds"].items():
+        ratio = data["ratio to plain"].get(mode, 1.0)
+        rows.append([mode, f"{ms:.0f} ms", f"{ratio:.1f}", f"{data['build of an edited kernel, seconds'][mode]:.1f} s"])
+    put_into_readme("modes", markdown([f"tiled matmul, {N}³", "a call", "times plain", "build after an edit"], rows, source(data["machine"], "modes.py --json --readme")))
+
+
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--json", "keep", is_flag=True, help=f"Keep the figures in {DATA.relative_to(DATA.parent.parent.parent)}.")
-def main(keep: bool) -> None:
+@click.option("--readme", is_flag=True, help="Put the data file's table into the README; alone, nothing is measured.")
+def main(keep: bool, readme: bool) -> None:
+    if readme and not keep:
+        into_readme(json.loads(DATA.read_text()))
+        return
     found = measure()
     for mode, ms in found["milliseconds"].items():
         ratio = f"{found['ratio to plain'][mode]:5.1f} times plain" if mode != "plain" else ""
         print(f"{mode:6} {ms:8.1f} ms  {ratio:18}  built in {found['build of an edited kernel, seconds'][mode]:.1f} s")
     if keep:
         DATA.write_text(json.dumps({"machine": machine(), **found}, indent=1) + "\n")
+        if readme:
+            into_readme(json.loads(DATA.read_text()))
     missed = [m for m, limit in LIMITS.items() if m in found["ratio to plain"] and found["ratio to plain"][m] > limit]
     missed += ["build"] if found["build of an edited kernel, seconds"]["check"] > LIMITS["build"] else []
     if missed:

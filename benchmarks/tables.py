@@ -25,6 +25,11 @@ def markdown(heads: list[str], rows: list[list[str]], source: str) -> str:
     return "\n".join([*lines, "", source])
 
 
+def source(machine: dict[str, str], command: str) -> str:
+    """The line under a table of figures of this kind of machine."""
+    return f"{machine['date']}, {machine['processor']}, torch {machine['torch']}, {machine['compiler']}; `python benchmarks/{command}` made this."
+
+
 def put_into_readme(name: str, text: str) -> None:
     """Replaces what stands between <!-- bench:NAME --> and <!-- /bench:NAME --> in the README."""
     start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"

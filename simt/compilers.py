@@ -77,7 +77,7 @@ CLANG = Family(
     {
         "plain": ["-fwrapv"],
         "check": [*_CLANG_PROBES, "-DSIMT_CHECK=1", "-fsanitize=array-bounds,signed-integer-overflow"],
-        "count": [*_CLANG_PROBES, *_COUNTED],
+        "count": [*_CLANG_PROBES, *_COUNTED, "-fsanitize-coverage=no-prune"],
     },
     ".pch",
     "-ferror-limit=20",

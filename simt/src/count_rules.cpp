@@ -110,15 +110,19 @@ void shared_cost(const Request& request, Cost& cost, bool alone) {
   // A pass serves 32 lanes of up to 4 bytes, 16 of 8, 8 of 16; twice as many where neighbours ask for the same (measured with
   // ncu on an H200: benchmarks/micro/shared_wide_sharing.cu, atomic_patterns.cu).
   const unsigned lanes = request.bytes <= 4 ? 32 : request.bytes <= 8 ? 16 : 8, most = std::min(32u, 2 * lanes);
+  unsigned needed = 0;      // bytes
   for (unsigned from = 0; from < warp; from += most) {
-    const unsigned group = lanes == most || (!alone && alike(request, from, most)) ? most : lanes;
+    const bool shared = lanes != most && !alone && alike(request, from, most);
+    const unsigned group = shared ? most : lanes;
     for (unsigned first = from; first < from + most; first += group) {
-      const std::uint32_t inside = group == 32 ? ~0u : ((1u << group) - 1) << first;
-      if (!(request.lanes & inside)) continue;
+      const std::uint32_t inside = request.lanes & (group == 32 ? ~0u : ((1u << group) - 1) << first);
+      if (!inside) continue;
       cost.wavefronts += passes(request, first, group, alone);
-      ++cost.ideal_wavefronts;
+      needed += static_cast<unsigned>(__builtin_popcount(inside)) * request.bytes / (shared ? 2 : 1);
     }
   }
+  // As ncu has it: what the lanes' bytes take at 128 a pass, wherever they are.
+  cost.ideal_wavefronts += std::min(cost.wavefronts, (needed + banks * bank_bytes - 1) / (banks * bank_bytes));
 }
 
 }  // namespace simt

@@ -312,16 +312,15 @@ def neighbours_agree(warp: dict[int, int]) -> bool:
 def wavefronts_of(warp: dict[int, int], size: int) -> tuple[int, int]:
     """Passes of a warp through the banks, and how many there would be without conflicts."""
     group = {8: 16, 16: 8}.get(size, 32)
-    total = ideal = 0
+    total = needed = 0
     for start in range(0, 32, min(32, 2 * group)):
         both = {lane: a for lane, a in warp.items() if start <= lane < start + 2 * group}
         parts = [both] if group == 32 or neighbours_agree(both) else [
             {lane: a for lane, a in both.items() if first <= lane < first + group} for first in (start, start + group)
         ]  # fmt: skip
-        for part in parts:
-            total += passes(part, size)
-            ideal += bool(part)
-    return total, ideal
+        total += sum(passes(part, size) for part in parts)
+        needed += len(both) * size / (2 if group < 32 and len(parts) == 1 else 1)
+    return total, min(total, math.ceil(needed / 128))
 
 
 def patterns(kind: str, threads: int, count: int, elements: int) -> list[int]:
@@ -804,7 +803,10 @@ def test_does_the_report_name_lines_and_go_to_json(kernels):
     assert "y[r * 32 + c] = tile[c * (32 + pad) + r];" in text
     data = json.loads(report.json())
     assert data["launches"][0]["counters"]["shared_loads"]["conflicts"] == 31 * 32
-    assert data["launches"][0]["occupancy"]["device"] == "H200"
+    launch = data["launches"][0]
+    assert launch["occupancy"]["device"] == "H200"
+    assert launch["predicted"]["seconds"] == pytest.approx(simt.predict(report.launches[0], "H200").seconds)
+    assert f"H200: predicted {1e6 * launch['predicted']['seconds']:.1f} µs, limited by {launch['predicted']['limit']}" in text
 
 
 # ---- occupancy ----

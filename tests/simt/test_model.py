@@ -111,3 +111,10 @@ def test_predictions_of_the_references_are_near_an_h200s_times():
     rows = [r for r in ROWS if not r["group"].startswith("micro ")]
     errors = [abs(predict(Work(**r["work"]), "H200").seconds / r["seconds"] - 1) for r in rows]
     assert len(errors) >= 16 and statistics.median(errors) <= 0.25
+
+
+@pytest.mark.skipif(not ROWS, reason="benchmarks/data/model.json is missing")
+def test_the_error_that_is_told_beside_a_prediction_is_the_measured_one():
+    """Is MEDIAN_ERROR, which every report prints, the median over all kernels that were measured?"""
+    errors = [abs(predict(Work(**r["work"]), "H200").seconds / r["seconds"] - 1) for r in ROWS]
+    assert statistics.median(errors) == pytest.approx(model.MEDIAN_ERROR, abs=0.02)

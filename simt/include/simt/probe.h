@@ -34,9 +34,14 @@ inline __attribute__((always_inline)) void probe_atomic(const volatile void* add
 inline __attribute__((always_inline)) void probe_fence(Scope scope) { simt_probe_fence((int)scope); }
 }  // namespace simt
 
+#ifdef __clang__
+#define SIMT_NO_PROBES __attribute__((no_sanitize("thread"), no_sanitize("undefined"), no_sanitize("coverage")))
+#define SIMT_APART SIMT_NO_PROBES __attribute__((noinline))
+#else
 #define SIMT_NO_PROBES __attribute__((no_sanitize("thread"), no_sanitize("undefined"), no_sanitize_coverage))
-#define SIMT_OWN_PROBES SIMT_NO_PROBES inline __attribute__((noinline, noipa))
 #define SIMT_APART SIMT_NO_PROBES __attribute__((noinline, noipa))
+#endif
+#define SIMT_OWN_PROBES SIMT_APART inline
 #define SIMT_PROBE_ATOMIC(address, bytes, kind) ::simt::probe_atomic(address, bytes, kind, __builtin_return_address(0))
 #define SIMT_PROBE_FENCE(scope) ::simt::probe_fence(scope)
 
