@@ -19,6 +19,7 @@ and the line at fault ends with `// defect`; further lines that the same fault s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -119,7 +120,8 @@ def _start(specimen: Specimen, told: Path, said: Path) -> int:
         return pid
     status = 255
     try:
-        signal.alarm(LIMIT)
+        os.setpgid(0, 0)
+        signal.alarm(LIMIT)  # its action is to end the process
         output = os.open(said, os.O_WRONLY | os.O_CREAT)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -191,10 +193,12 @@ def run_all(chosen: list[Specimen], jobs: int) -> dict[str, dict]:
                 running[_start(specimen, *files)] = specimen, *files, time.perf_counter()
             pid, status = os.wait()
             specimen, told, said, start = running.pop(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)  # what a program that hung or crashed has left running
             try:
                 findings = _told(told, os.waitstatus_to_exitcode(status), said.read_text(errors="replace"))
                 wrong = complaints(specimen, findings)
-            except (RuntimeError, OSError) as error:
+            except (RuntimeError, OSError, ValueError, KeyError) as error:
                 findings, wrong = [], [f"could not be checked: {error}"]
             results[specimen.name] = {
                 "check": specimen.check, "near": specimen.near, "found": found(specimen, findings), "complaints": wrong,

@@ -17,13 +17,15 @@ from pathlib import Path
 from . import cache, disassembly
 from .compilers import MODES, compiler, flags
 from .errors import CompileError, Diagnostic, LinkError, MissingSources, NoCompiler, UndeclaredFunction
+from .lines import TEXTS, compiled_lines
 from .rewrite import Rewritten, rewrite, tokenize
 
 _HERE = Path(__file__).parent
 _TORCH = Path(importlib.util.find_spec("torch").origin).parent  # importing it takes a second, and programs need none of it
 
 _RUNTIME = (
-    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "check", "program"),
+    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "program"),
+    *("check", "check_findings", "check_launch", "check_memory", "check_order", "check_races"),
     *("count", "count_flow", "count_replay", "count_rules", "count_unique"),
 )
 _PROBE_PARTS = ("probe_check", "probe_count")  # linked into each extension of their mode
@@ -258,11 +260,17 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
     headers = [(path / "headers").read_text() for path, _ in objects]
     key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, ",".join(kernels), ",".join(shared))
     files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
-    place, _ = cache.entry("extension", key, lambda made: _link(made, files, folder, links, torch, mode))
+
+    def make(made: Path) -> None:
+        _link(made, files, folder, links, torch, mode)
+        if mode == "check":
+            (made / TEXTS).write_text("".join(f"{path}\n" for object, _ in objects for path in _texts(object)))
+
+    place, _ = cache.entry("extension", key, make)
     compiled = sum(made for _, made in objects)
     if compiled:
-        cache.trim("object", 400)
-        cache.trim("extension", 200)
+        cache.trim("object", 1000)
+        cache.trim("extension", 1000)
     return Built(place / "extension.so", compiled)
 
 
@@ -431,6 +439,11 @@ def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
     (folder / "headers").write_text("".join(f"{cache.key_of(p.read_text(errors='replace'))} {p}\n" for p in own))
 
 
+def _texts(folder: Path) -> list[str]:
+    """Paths of the texts that an object was compiled from."""
+    return [str(folder / "unit.cpp"), *(line.split(" ", 1)[1] for line in (folder / "headers").read_text().splitlines())]
+
+
 def _headers_unchanged(folder: Path) -> bool:
     """Whether the headers of the student that went into an object still read the same."""
     try:
@@ -451,7 +464,7 @@ _VIA = re.compile(r"^(?:In file included|\s+) from ([^:]+):(\d+)|^([^:]+):(\d+):
 
 def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
     """g++'s messages about the student's lines; an error inside a header is told at the line that led there."""
-    compiled = _compiled_lines(unit)
+    compiled = compiled_lines(unit.text)
     found, via, severity = [], None, ""
     for text in output.splitlines():
         if inclusion := _VIA.match(text):
@@ -527,19 +540,6 @@ def _in_binding(message: str, line: str, unit: Unit, found: list[Diagnostic]) ->
         message = f"its result, {match[1]}, has no counterpart in Python"
     message = message.removeprefix("static assertion failed: ")
     return [Diagnostic("functions", 0, 0, "error", f"`{name[1] if name else 'functions='}` can't be bound: {message}.")]
-
-
-def _compiled_lines(unit: Unit) -> dict[tuple[str, int], str]:
-    lines, label, number = {}, "", 0
-    for text in unit.text.split("\n"):
-        mark = re.match(r'#line (\d+) "([^"]+)"$', text)
-        if mark:
-            label, number = mark[2], int(mark[1])
-            continue
-        if label:
-            lines[label, number] = text
-            number += 1
-    return lines
 
 
 def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[str], torch: bool, mode: str) -> None:

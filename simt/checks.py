@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from . import extension
-from .lines import source_lines
+from .lines import indexed_array, source_lines
 
 # What is looked for, the causes before what follows from them: the first finding is the one to mend first.
 CHECKS = (
@@ -120,6 +120,8 @@ def _finding(raw: dict, lines: dict) -> Finding | None:
         return Finding(message=raw["message"], **common)
     if raw["message"].count(" ") > 4:  # a fault's own sentence
         return Finding(message=raw["message"], **common)
+    if raw["what"] == "index" and raw["places"]:
+        raw = {**raw, "array": indexed_array(raw["places"][0][0], source, line, raw["column"])}
     if raw["other"]:
         what, block, thread, place = raw["other"]
         _, other_line = (place and lines.get(place)) or ("", 0)
@@ -130,7 +132,7 @@ def _finding(raw: dict, lines: dict) -> Finding | None:
             common.update(line=other_line, block=block, thread=thread)
             what, block, thread, other_line = raw["other"][0], raw["other"][1], raw["other"][2], line
         common.update(other_block=block, other_thread=thread, other_line=other_line)
-    return Finding(message=write(raw), array=raw["array"], index=raw["index"] if raw["elements"] else None, **common)
+    return Finding(message=write(raw), array=raw["array"], index=raw["index"] if raw["elements"] or raw["what"] == "index" else None, **common)
 
 
 # ---- words ----
@@ -163,8 +165,8 @@ def _size(raw: dict) -> str:
 def _out_of_bounds(raw: dict) -> str:
     who = _who(raw)[:1].upper() + _who(raw)[1:]
     if raw["what"] == "index":
-        name = raw["type"].strip("'")
-        return f"{who} uses the index {raw['index']} in an array of type {name}."
+        named = f"{_array(raw)}, " if raw["array"] else ""
+        return f"{who} uses the index {raw['index']} in {named}an array of type {raw['type'].strip(chr(39))}."
     if raw["message"] == "no dynamic shared memory":
         return f"{who} {_VERB[raw['what']]} dynamic shared memory, but the launch gives none: see the launch's third <<<>>> argument."
     where = f"{who} {_VERB[raw['what']]} {_element(raw)}, which has {_size(raw)}"
@@ -262,17 +264,21 @@ def _merged(found: list[Finding]) -> list[Finding]:
 
 
 def _moment(f: Finding) -> tuple:
-    return (f.severity != "error", (f.block or (0, 0, 0))[::-1], (f.thread or (0, 0, 0))[::-1], f.message)
+    return (f.severity != "error", (f.block or (0, 0, 0))[::-1], (f.thread or (0, 0, 0))[::-1], not f.array, f.message)
 
 
 def _without_echoes(found: list[Finding]) -> list[Finding]:
     """Leaves out what only says another finding again: a value that a race left unwritten, a fault of an access that was told."""
     races = {(f.source, line, f.array) for f in found if f.check == "race" for line in (f.line, f.other_line)}
+    odd = {f.kernel: f.first for f in sorted(found, key=lambda f: -f.first) if f.check == "warp_divergence" and f.severity == "warning"}
+    dropped = {(f.source, f.line) for f in found if f.check == "unchecked_error"}
     outside = {(f.source, f.line) for f in found if f.check == "out_of_bounds" and f.array}
     kept = []
     for f in found:
         echo = f.check == "uninitialized" and (f.source, f.line, f.array) in races
         echo = echo or (f.check == "out_of_bounds" and not f.array and (f.source, f.line) in outside and "index" not in f.message)
+        echo = echo or (f.check == "int_overflow" and odd.get(f.kernel, f.first) < f.first)  # of a value that nobody uses
+        echo = echo or (not f.kernel and f.check in ("out_of_bounds", "illegal_address") and (f.source, f.line) in dropped)
         if not echo:
             kept.append(f)
     return kept

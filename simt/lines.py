@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
 
 # What #line calls the student's sources: load_inline's arguments, or a program's files, which are made known.
 _STUDENTS = re.compile(r"(?:.*/)?((?:cuda|cpp)_sources(?:\[\d+\])?):(\d+)")
@@ -54,3 +56,63 @@ def _place(text: str) -> tuple[str, int] | None:
         file, _, number = re.sub(r" \(discriminator \d+\)$", "", text).rpartition(":")
         file = next((label for label in sorted(_labels, key=len, reverse=True) if file == label or file.endswith("/" + label)), "")
     return (file, int(number)) if file and number.isdigit() and int(number) else None
+
+
+# ---- the text that was compiled ----
+
+TEXTS = "texts"  # beside a checked extension: paths of the texts that it was compiled from, one a line
+
+
+def compiled_lines(text: str) -> dict[tuple[str, int], str]:
+    """The lines of a text with #line marks, by the label and number that the marks give them."""
+    lines, label, number = {}, "", 0
+    for line in text.split("\n"):
+        mark = re.match(r'#line (\d+) "([^"]+)"$', line)
+        if mark:
+            label, number = mark[2], int(mark[1])
+            continue
+        if label:
+            lines[label, number] = line
+            number += 1
+    return lines
+
+
+@lru_cache(maxsize=8)
+def _texts_of(module: str) -> dict[tuple[str, int], str]:
+    try:
+        paths = (Path(module).parent / TEXTS).read_text().splitlines()
+        return {place: line for path in paths for place, line in compiled_lines(Path(path).read_text()).items()}
+    except OSError:
+        return {}
+
+
+def indexed_array(module: str, label: str, line: int, column: int) -> str:
+    """The name of the array that is indexed at this place of the text that `module` was compiled from; empty where it has none.
+
+    g++ gives an index the place of its closing bracket; clang that of the expression's beginning, and both, of an
+    index inside a macro, that of the macro's name.
+    """
+    lines = _texts_of(module)
+    here = lines.get((label, line), "")
+    if here[column - 1 : column] != "]":
+        return _begun(here[column - 1 :], lines)
+    before = "\n".join(lines.get((label, n), "") for n in range(line - 3, line)) + "\n" + here[:column]
+    while before.endswith("]"):
+        depth = 0
+        for at in range(len(before) - 1, -1, -1):
+            depth += (before[at] == "]") - (before[at] == "[")
+            if depth == 0:
+                break
+        before = before[:at].rstrip()
+    name = re.search(r"[A-Za-z_]\w*$", before)
+    return name[0] if name else ""
+
+
+def _begun(text: str, lines: dict[tuple[str, int], str]) -> str:
+    """The array in an expression that `text` begins with: a member's, a variable's, or the only one in a macro."""
+    if match := re.match(r"(?:[A-Za-z_]\w*\s*(?:\.|->)\s*)*([A-Za-z_]\w*)\s*\[", text):
+        return match[1]
+    macro = re.match(r"[A-Za-z_]\w*", text)
+    bodies = [match[1] for line in lines.values() if macro and (match := re.match(rf"\s*#\s*define\s+{macro[0]}\b(?:\([^)]*\))?(.*)", line))]
+    names = {name for body in bodies for name in re.findall(r"([A-Za-z_]\w*)\s*\[", body)}
+    return names.pop() if len(names) == 1 else ""

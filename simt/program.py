@@ -198,7 +198,7 @@ def _kept(copies: dict[str, str]) -> Path:
     """The folder with the rewritten headers."""
     place, made = cache.entry("source", cache.key_of(*copies, *copies.values()), lambda folder: _write(folder, copies))
     if made:
-        cache.trim("source", 200)
+        cache.trim("source", 1000)
     return place
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from .dropped_calls import mark_dropped
 from .errors import Diagnostic, Unsupported
 from .local_marks import mark_locals as _mark_locals
 from .refuse import refuse
@@ -60,7 +61,8 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
     label: what the student knows the source as ("cuda_sources"), used in messages and in #line.
     cuda: False for C++ sources, in which only torch's words for the GPU change.
     known: kernels of other files of the same program, which this one may launch.
-    mark_locals: whether local variables without a value get the mark of memory that nobody wrote (checked builds).
+    mark_locals: whether local variables without a value get the mark of memory that nobody wrote, dynamic shared memory its
+    name, and calls whose results are dropped are told of (checked builds).
     Raises Unsupported where the source uses what has no counterpart on the CPU.
     """
     source = source.removeprefix("\ufeff")  # a byte order mark
@@ -74,11 +76,12 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
         launched = {**(known or {}), **kernels}
         _launches(tokens, launched, label)
         _pointer_launches(tokens, launched)
-        shared, arrays = _shared(tokens, label)
+        shared, arrays = _shared(tokens, label, mark_locals)
         constants = _constants(tokens)
         _qualifiers(tokens)
         if mark_locals:
             _mark_locals(tokens, bodies)
+            mark_dropped(tokens)
     _places(tokens)
     for bracket in arrays:  # else g++ constructs an array of a class, of half for instance, when a thread first comes by
         bracket.text += " = {}" if bracket.text == "]" else ""
@@ -373,8 +376,11 @@ def _kernel_bodies(tokens: list[Token], directives: dict[int, int]) -> list[tupl
 # ---- shared memory and qualifiers ----
 
 
-def _shared(tokens: list[Token], label: str) -> tuple[list[str], list[Token]]:
-    """Rewrites __shared__ declarations; returns the names of the static variables, and where those that are arrays end."""
+def _shared(tokens: list[Token], label: str, named: bool) -> tuple[list[str], list[Token]]:
+    """Rewrites __shared__ declarations; returns the names of the static variables, and where those that are arrays end.
+
+    named: whether the runtime is told what dynamic shared memory is called.
+    """
     names, arrays, everywhere = [], [], {}
     bodies = _kernel_bodies(tokens, directives_of(tokens))
     for i, token in enumerate(tokens):
@@ -386,7 +392,7 @@ def _shared(tokens: list[Token], label: str) -> tuple[list[str], list[Token]]:
             continue
         declaration = tokens[i + 1 : end]
         if any(t.text == "extern" for t in tokens[start:end]):
-            _dynamic(tokens, start, end, everywhere)
+            _dynamic(tokens, start, end, everywhere, named)
             continue
         if any(t.text == "=" for part in split_at_commas(declaration) for t in _outside_brackets(part)):
             raise Unsupported(
@@ -467,7 +473,7 @@ def _alignment(tokens: list[Token], i: int) -> None:
     tokens[i].kind, tokens[i].text = "rewritten", f"__attribute__((aligned({value})))" + breaks
 
 
-def _dynamic(tokens: list[Token], start: int, end: int, everywhere: dict[str, str]) -> None:
+def _dynamic(tokens: list[Token], start: int, end: int, everywhere: dict[str, str], named: bool) -> None:
     """extern __shared__ T name[]; becomes a pointer to the block's dynamic shared memory."""
     breaks = newlines(tokens[start:end])
     for j in range(start, end):
@@ -481,7 +487,8 @@ def _dynamic(tokens: list[Token], start: int, end: int, everywhere: dict[str, st
         return
     rest = flat(tokens[closing_of(tokens, bracket) + 1 : end]) if bracket < end else ""
     pointer, declared = (f"{kind} (*){rest}", f"{kind} (*{name}){rest}") if rest else (f"{kind}*", f"{kind}* {name}")
-    declaration = f"{declared} = ({pointer})::simt::dynamic_shared()"
+    told = f'"{name}", sizeof({kind})' if named else ""
+    declaration = f"{declared} = ({pointer})::simt::dynamic_shared({told})"
     for token in tokens[start:end]:
         token.kind, token.text = "space", ""
     if _at_namespace_scope(tokens, start):

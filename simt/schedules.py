@@ -20,12 +20,12 @@ def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds:
     """A finding where the program prints something else, or ends otherwise, with another schedule.
 
     options: of `python -m simt run`, before the file. seconds: limit for one run; a run that takes longer tells nothing.
+    One thread of the CPU runs them: what happens in an order of its own each time can't be told from what is unsteady.
     Lines that differ between two runs of the same schedule (times, addresses) tell nothing either. The atomics that the
     checked run executed are told as the likely cause.
     """
-    commands = [
-        [sys.executable, "-m", "simt", "run", "--schedule", schedule, *options, str(file), *arguments] for schedule in ("forward", "forward", *OTHERS)
-    ]
+    head = [sys.executable, "-m", "simt", "run", "--threads", "1", *options, "--schedule"]
+    commands = [[*head, schedule, str(file), *arguments] for schedule in ("forward", "forward", *OTHERS)]
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(lambda command: _end(command, seconds), commands))
     first, again, *others = ends

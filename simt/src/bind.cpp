@@ -430,10 +430,10 @@ PyObject* take_findings(PyObject*, PyObject*) {
     THPObjectPtr other(f.has_other ? Py_BuildValue("(sNNN)", f.other_what.c_str(), triple(f.other_block), triple(f.other_thread),
                                                    place(f.other_code ? f.other_code - 1 : 0))
                                    : Py_NewRef(Py_None));
-    THPObjectPtr item(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:s,s:s,s:i,s:O,s:O,s:O,s:O,s:O,s:s,s:K,s:K}", "check", f.check.c_str(), "what",
+    THPObjectPtr item(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:s,s:s,s:i,s:i,s:O,s:O,s:O,s:O,s:O,s:s,s:K,s:K}", "check", f.check.c_str(), "what",
                                     f.what.c_str(), "space", f.space.c_str(), "array", f.array.c_str(), "type", f.type.c_str(), "index",
                                     static_cast<long long>(f.index), "elements", static_cast<unsigned long long>(f.elements), "element",
-                                    static_cast<unsigned long long>(f.element), "kernel", f.kernel.c_str(), "file", f.file.c_str(), "line", f.line,
+                                    static_cast<unsigned long long>(f.element), "kernel", f.kernel.c_str(), "file", f.file.c_str(), "line", f.line, "column", f.column,
                                     "places", places.get(), "block", block.get(), "thread", thread.get(), "other", other.get(), "warning",
                                     f.warning ? Py_True : Py_False, "message", f.message.c_str(), "count",
                                     static_cast<unsigned long long>(f.count), "first", static_cast<unsigned long long>(f.first)));

@@ -14,7 +14,7 @@
 
 namespace simt {
 
-// One thing that is wrong, as often as it was seen at one place; Python puts it into words (simt/check.py).
+// One thing that is wrong, as often as it was seen at one place; Python puts it into words (simt/checks.py).
 struct Finding {
   std::string check;            // a name of simt.Finding.check
   std::string what;             // "read", "write", "atomic", or the operation that overflowed
@@ -26,6 +26,7 @@ struct Finding {
   std::uint64_t element = 1;    // bytes
   std::string kernel, file;
   int line = 0;                 // 0: find it from `code`
+  int column = 0;               // of an index that is out of range, in the text that was compiled
   std::uintptr_t code = 0;
   std::vector<CodePlace> places;   // instead of `code`, where a fault has told them
   bool in_thread = false;
@@ -104,8 +105,11 @@ class Checker {
   void access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void fence();
   void settle();
+  void settle_taken();
   void declared(std::uintptr_t variable, std::size_t bytes, const char* name);
+  void call_dynamic(const char* name, std::size_t element) { dynamic_ = {name, element}; }
   void locate(Finding& finding, const void* code) const;    // the running thread, at an address in the kernel's code
+  void locate(Finding& finding, const void* code, unsigned thread) const;
 
   struct Shadow { Cell* cells = nullptr; std::uint8_t shift = 2; bool wrote = false, full = false; };
   struct BlockStart { std::uint64_t clock, block; };
@@ -118,6 +122,7 @@ class Checker {
 
  private:
   struct LocalVariable { std::uintptr_t base = 0; std::size_t bytes = 0; const char* name = ""; };
+  struct DynamicArray { const char* name = ""; std::size_t element = 0; };
   struct Judged { Finding finding; std::vector<std::uint32_t> before; const void* at; std::uint8_t shift; };
   const Region& region(std::size_t index) const;
   const Region* region_of(std::uintptr_t address, std::size_t& index);
@@ -148,6 +153,8 @@ class Checker {
   std::unique_ptr<Judged> judged_;
   LocalVariable locals_[64];                   // the newest ones that were declared without a value
   unsigned next_local_ = 0;
+  struct Taking { std::uintptr_t address = 0; Handovers::Moment when; } taking_;   // the newest atomic read, which was about to happen
+  DynamicArray dynamic_;                       // what the running kernel calls its dynamic shared memory
   std::uint64_t block_ = 0;
 };
 

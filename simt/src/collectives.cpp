@@ -61,9 +61,48 @@ bool complete(const Block& block, const Meeting& meeting, unsigned warp) {
 // Whether a meeting orders the lanes' accesses to memory; an exchange of values does not.
 bool synchronizes(const char* what) { return std::strcmp(what, "__syncwarp()") == 0 || std::strcmp(what, "sync()") == 0; }
 
+WarpCall& call_of(Block& block, unsigned warp, const char* what, int line) {
+  auto& calls = block.calls[warp];
+  for (WarpCall& call : calls)
+    if (call.line == line && std::strcmp(call.what, what) == 0) return call;
+  calls.push_back({what, line, {}, {}});
+  return calls.back();
+}
+
+void note_call(Worker& worker, Block& block, unsigned thread, unsigned mask, const char* what, int line) {
+  const Critical critical(worker);
+  WarpCall& call = call_of(block, thread / 32, what, line);
+  ++call.times[thread % 32];
+  call.mask[thread % 32] = mask;
+}
+
+// Lanes that the mask names have returned: by the same call, made as often, but with another mask?
+void judge_masks(const Checker& checker, Block& block, const Meeting& meeting, unsigned warp) {
+  const Critical critical(*this_worker);
+  const WarpCall& call = call_of(block, warp, meeting.what, meeting.line);
+  const unsigned here = static_cast<unsigned>(__builtin_ctz(meeting.arrived));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!((meeting.mask & ~meeting.arrived) >> lane & 1) || call.times[lane] != call.times[here] || call.mask[lane] == meeting.mask) continue;
+    char masks[2][16];
+    std::snprintf(masks[0], sizeof masks[0], "0x%08x", meeting.mask);
+    std::snprintf(masks[1], sizeof masks[1], "0x%08x", call.mask[lane]);
+    Finding finding;
+    finding.check = "warp_divergence";
+    checker.locate(finding, nullptr, warp * 32 + here);
+    finding.line = meeting.line;
+    finding.message = name_of(warp * 32 + here, "Thread ") + " (lane " + std::to_string(here) + ") calls " + meeting.what + " with mask " + masks[0] +
+                      ", and lane " + std::to_string(lane) + ", which that mask names, makes the same call with mask " + masks[1] +
+                      ". All lanes that a mask names must pass that same mask.";
+    return add_finding(std::move(finding));
+  }
+}
+
 // Every arrived lane but `except` becomes ready; all of them hold the result.
 void finish(Block& block, Meeting* meeting, unsigned warp, unsigned except) {
-  if (Checker* checker = this_worker->checker; checker && synchronizes(meeting->what)) checker->warp_synced(warp, meeting->arrived);
+  if (Checker* checker = this_worker->checker) {
+    if (synchronizes(meeting->what)) checker->warp_synced(warp, meeting->arrived);
+    if (meeting->mask != meeting->arrived) judge_masks(*checker, block, *meeting, warp);
+  }
   auto& open = block.meetings[warp];
   open.erase(std::find(open.begin(), open.end(), meeting));
   meeting->readers = static_cast<unsigned>(__builtin_popcount(meeting->arrived));
@@ -211,6 +250,7 @@ Exchange exchange(unsigned mask, std::uint64_t value, const char* what, int line
              ", which does not name the lane itself. The mask must name every lane that makes the call.",
          line, thread);
   }
+  if (worker.checker) note_call(worker, block, thread, mask, what, line);
   Meeting* meeting = nullptr;
   for (Meeting* open : block.meetings[warp])
     if (open->mask == mask && open->line == line && (open->what == what || std::strcmp(open->what, what) == 0)) meeting = open;
@@ -283,6 +323,10 @@ void report_deadlock(Block& block) {
 }
 
 void* dynamic_shared() { return this_worker->dynamic_base; }
+void* dynamic_shared(const char* name, std::size_t element) {
+  if (Checker* checker = this_worker->checker) checker->call_dynamic(name, element);
+  return this_worker->dynamic_base;
+}
 std::size_t dynamic_shared_size() { return this_worker->job->launch->config.shared; }
 bool cooperative_launch() { return this_worker->job->launch->cooperative; }
 

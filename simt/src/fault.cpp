@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -160,11 +161,7 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
     reason = "illegal_address";
     return verb + " through a null pointer.";
   }
-  Place place = place_of(address);
-  if (!place.found || distance(place, address) > 1 << 20) {      // far from everything: an index of the kernel's own, then
-    const Place argument = nearest_argument(launch, address);
-    if (argument.found) place = argument;
-  }
+  const Place place = meant_place(launch, address);
   reason = "out_of_bounds";
   if (!place.found) {
     reason = "illegal_address";
@@ -172,7 +169,10 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
   }
   std::size_t element = 1;
   const std::string name = parameter_at(launch, place, element);
-  if (place.freed) return verb + " " + name + ", whose memory was already freed.";
+  if (place.freed) {
+    reason = "illegal_address";
+    return verb + " " + name + ", whose memory was already freed.";
+  }
   const std::string size = " (" + plural(place.bytes / element, "element") + ")";
   if (address >= place.base + place.bytes)
     return verb + " element " + std::to_string((address - place.base) / element) + " of " + name + size + ": " +
@@ -183,6 +183,31 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
 }
 
 }  // namespace
+
+std::uintptr_t from_argument(const Launch& launch, const Place& place, std::uintptr_t address) {
+  std::uintptr_t nearest = ~std::uintptr_t(0);
+  for (unsigned i = 0; i < launch.argument_count; ++i) {
+    const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+    if (!pointer || pointer < place.base || pointer > place.base + place.bytes) continue;
+    const Place now = place_of(pointer);      // a tensor may have got the place since
+    if (place.freed && now.found && !now.freed && distance(now, pointer) == 0) continue;
+    nearest = std::min(nearest, pointer < address ? address - pointer : pointer - address);
+  }
+  return nearest;
+}
+
+Place meant_place(const Launch& launch, std::uintptr_t address) {
+  constexpr std::uintptr_t near = 1 << 20;
+  const Place place = place_of(address), argument = nearest_argument(launch, address);
+  if (place.found && place.freed) {
+    const std::uintptr_t from_pointer = from_argument(launch, place, address);
+    if (argument.found && distance(argument, address) < std::min(from_pointer, near)) return argument;
+    const Place live = live_place_of(address);
+    return live.found && distance(live, address) < std::min<std::uintptr_t>(from_pointer, 4096) ? live : place;
+  }
+  if (place.found && distance(place, address) <= near) return place;
+  return argument.found ? argument : place;      // far from everything: an index of the kernel's own, then
+}
 
 int abort_signal() { return SIGRTMIN + 6; }
 

@@ -45,6 +45,12 @@ bool fault_pending();
 // Turns what the handler saw into words; runs on the scheduler's stack.
 struct Worker;
 void explain(Worker& worker);
+// The memory that an access of the launch's kernel was meant for. What was freed may lie where a new tensor's fence is now, and an
+// index that is off by one is no use after free: a tensor nearby goes first, unless a pointer into the freed memory is nearer.
+struct Place;
+Place meant_place(const Launch& launch, std::uintptr_t address);
+// How far an address lies from the nearest argument of the kernel that points into `place`; the largest number where none does.
+std::uintptr_t from_argument(const Launch& launch, const Place& place, std::uintptr_t address);
 void install_handlers();
 void use_alternate_stack();
 int abort_signal();

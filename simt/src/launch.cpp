@@ -51,6 +51,7 @@ struct Errors {
   std::string text;
   Fault launch;               // a launch that was refused, for Python
   Fault fault;                // what failed; without a reason, nothing did
+  std::vector<Finding> dropped;   // calls that failed and whose results nobody took, in a checked program
 };
 thread_local Errors errors;
 
@@ -358,12 +359,14 @@ void run(const Launch& given) {
 int take_error() {
   const int code = errors.last;
   errors.looked = true;
+  errors.dropped.clear();
   errors.last = 0;
   return code;
 }
 
 int peek_error() {
   errors.looked = true;
+  errors.dropped.clear();
   return errors.last;
 }
 
@@ -374,6 +377,19 @@ int sticky_error() {
 void set_error(int code, const char* text) {
   errors.last = errors.newest = code;
   errors.text = text ? text : "";
+}
+
+void drop_error(const char* call, int code, const char* name, const char* file, int line) {
+  if (errors.sticky) return;      // a kernel's failure, which is told anyhow
+  Finding finding;
+  finding.check = "unchecked_error";
+  finding.file = file;
+  finding.line = line;
+  const char* why = error_text(code);
+  std::string text = why ? why : std::string(call) + " fails";
+  if (text.ends_with('.')) text.pop_back();
+  finding.message = text + " (" + name + "), and nobody looks at what " + call + " returns.";
+  errors.dropped.push_back(std::move(finding));
 }
 
 const char* error_text(int code) {
@@ -388,6 +404,7 @@ bool finish_call(Fault& fault, bool threw) {
   errors.sticky = false;
   errors.looked = true;
   errors.last = 0;
+  for (Finding& finding : std::exchange(errors.dropped, {})) add_finding(std::move(finding));
   if (!errors.fault.reason.empty()) {
     fault = std::exchange(errors.fault, Fault{});
     return true;

@@ -219,29 +219,42 @@ bool release(void* pointer) {
   return true;
 }
 
-Place place_of(std::uintptr_t address) {
-  std::lock_guard lock(mutex);
+namespace {
+// The block nearest to an address, and how far away it is.
+Place nearest_live(std::uintptr_t address, std::uintptr_t& distance) {
   auto& blocks = live();
   Place best;
-  std::uintptr_t distance = ~std::uintptr_t(0);
-  auto consider = [&](std::uintptr_t base, std::size_t bytes, bool is_freed) {
+  distance = ~std::uintptr_t(0);
+  auto consider = [&](std::uintptr_t base, std::size_t bytes) {
     const std::uintptr_t away = address < base ? base - address : address < base + bytes ? 0 : address - (base + bytes) + 1;
-    if (away < distance) {
-      distance = away;
-      best = {true, is_freed, base, bytes};
-    }
+    if (away >= distance) return;
+    distance = away;
+    best = {true, false, base, bytes};
   };
   auto after = blocks.upper_bound(address);
-  if (after != blocks.end()) consider(after->first, after->second.bytes, false);
-  if (after != blocks.begin()) {
-    auto before = std::prev(after);
-    consider(before->first, before->second.bytes, false);
-  }
-  if (distance == 0) return best;
-  for (std::size_t i = 0; i < std::min(freed_count, remembered); ++i)
-    if (address >= freed[i].base && address < freed[i].base + freed[i].bytes) consider(freed[i].base, freed[i].bytes, true);
-  if (distance > (std::uintptr_t(1) << 32)) return {};
+  if (after != blocks.end()) consider(after->first, after->second.bytes);
+  if (after != blocks.begin()) consider(std::prev(after)->first, std::prev(after)->second.bytes);
+  if (distance > std::uintptr_t(1) << 32) return {};
   return best;
+}
+}  // namespace
+
+Place live_place_of(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  std::uintptr_t distance;
+  return nearest_live(address, distance);
+}
+
+Place place_of(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  std::uintptr_t distance;
+  const Place nearest = nearest_live(address, distance);
+  if (distance == 0) return nearest;
+  for (std::size_t i = 1; i <= std::min(freed_count, remembered); ++i) {      // the newest first
+    const Freed& old = freed[(freed_count - i) % remembered];
+    if (address - old.base < old.bytes) return {true, true, old.base, old.bytes};
+  }
+  return nearest;
 }
 
 std::vector<Extent> extents() {

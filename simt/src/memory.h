@@ -22,6 +22,7 @@ struct Place {
   std::size_t bytes = 0;
 };
 Place place_of(std::uintptr_t address);
+Place live_place_of(std::uintptr_t address);      // of what is allocated now only
 
 // What is allocated now, by address.
 struct Extent {

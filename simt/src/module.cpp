@@ -42,6 +42,17 @@ int match(dl_phdr_info* info, std::size_t, void* data) {
     high = std::max<std::uintptr_t>(high, info->dlpi_addr + header.p_vaddr + header.p_memsz);
   }
   if (search.symbol < low || search.symbol >= high) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& header = info->dlpi_phdr[i];
+    const std::uintptr_t from = info->dlpi_addr + header.p_vaddr, to = from + header.p_memsz;
+    if (header.p_type == PT_LOAD && header.p_flags & PF_W) {
+      search.module->data_low = from;
+      search.module->data_high = to;
+    }
+  }
+  for (int i = 0; i < info->dlpi_phnum; ++i)      // what the loader writes once, vtables for instance, stands at its beginning
+    if (const auto& header = info->dlpi_phdr[i]; header.p_type == PT_GNU_RELRO)
+      search.module->data_low = std::max<std::uintptr_t>(search.module->data_low, info->dlpi_addr + header.p_vaddr + header.p_memsz);
   search.module->base = info->dlpi_addr;
   search.module->low = low;
   search.module->high = high;
@@ -127,10 +138,11 @@ std::vector<Variable> variables_of(const Module& module) {
     const auto& symbol = symbols.first[i];
     if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
     const std::string text = demangle(symbols.name(symbol));
-    if (text.find(' ') != std::string::npos && text.find("::") == std::string::npos) continue;      // a vtable, a guard
-    if (text.starts_with("std::") || text.starts_with("__") || text.starts_with("simt")) continue;
+    const bool made = (text.find(' ') != std::string::npos && text.find("::") == std::string::npos) || text.starts_with("guard variable");
+    if (text.starts_with("std::")) continue;      // no kernel's business
+    const bool own = made || text.starts_with("__") || text.starts_with("simt");
     const auto split = text.rfind("::");
-    variables.push_back({split == std::string::npos ? text : text.substr(split + 2), symbol.st_value, symbol.st_size});
+    variables.push_back({own ? "" : split == std::string::npos ? text : text.substr(split + 2), symbol.st_value, symbol.st_size});
   }
   return variables;
 }

@@ -22,7 +22,7 @@ struct SharedArray {
 
 // A variable of the extension itself, __device__ or __constant__ in the source.
 struct Variable {
-  std::string name;
+  std::string name;      // empty for one of the compiler's or of a header's
   std::size_t offset, bytes;
 };
 
@@ -37,6 +37,7 @@ struct Module {
   std::string path;
   std::uintptr_t base;            // load address
   std::uintptr_t low, high;       // its mapped range
+  std::uintptr_t data_low = 0, data_high = 0;   // in it, what may be written
   std::size_t tls_id;
   std::vector<SharedArray> shared;
   std::vector<SharedArray> guards;      // the compiler's own, of shared arrays of class type

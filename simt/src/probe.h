@@ -70,7 +70,7 @@ enum Access : unsigned {
 // What the fast path can't decide. `code`: the return address into the kernel.
 SIMT_API void check_access(const void* address, std::size_t bytes, unsigned access, const void* code);
 SIMT_API void check_fence(int scope);
-SIMT_API void check_index(const char* file, int line, const char* type, std::int64_t index, const void* code);
+SIMT_API void check_index(const char* file, int line, int column, const char* type, std::int64_t index, const void* code);
 SIMT_API void check_overflow(const char* file, int line, const char* what, const char* type, const void* code);
 SIMT_API void settle_write();     // looks at what the newest write left
 

@@ -145,20 +145,26 @@ PROBE void simt_probe_atomic(const void* address, unsigned bytes, int kind, cons
 extern "C" void* __memcpy_chk(void*, const void*, std::size_t, std::size_t);
 extern "C" void* __memmove_chk(void*, const void*, std::size_t, std::size_t);
 extern "C" void* __memset_chk(void*, int, std::size_t, std::size_t);
+// Without a bound that the compiler can see, or it would turn these calls into calls of ours again.
+static inline std::size_t any_length() {
+  std::size_t most = ~std::size_t(0);
+  __asm__("" : "+r"(most));
+  return most;
+}
 #define SIMT_COPIES(T, name, ...) PROBE T probe_##name(__VA_ARGS__) __asm__(#name); T probe_##name(__VA_ARGS__)
 SIMT_COPIES(void*, memcpy, void* to, const void* from, std::size_t bytes) {
   if (bytes) careful(from, bytes, reading | as_bytes, __builtin_return_address(0));
   if (bytes) careful(to, bytes, writing | as_bytes, __builtin_return_address(0));
-  return __memcpy_chk(to, from, bytes, ~std::size_t(0));
+  return __memcpy_chk(to, from, bytes, any_length());
 }
 SIMT_COPIES(void*, memmove, void* to, const void* from, std::size_t bytes) {
   if (bytes) careful(from, bytes, reading | as_bytes, __builtin_return_address(0));
   if (bytes) careful(to, bytes, writing | as_bytes, __builtin_return_address(0));
-  return __memmove_chk(to, from, bytes, ~std::size_t(0));
+  return __memmove_chk(to, from, bytes, any_length());
 }
 SIMT_COPIES(void*, memset, void* to, int value, std::size_t bytes) {
   if (bytes) careful(to, bytes, writing | as_bytes, __builtin_return_address(0));
-  return __memset_chk(to, value, bytes, ~std::size_t(0));
+  return __memset_chk(to, value, bytes, any_length());
 }
 
 PROBE void simt_probe_fence(int scope) {
@@ -234,7 +240,8 @@ void overflowed(const Overflow* data, const char* what, const void* code) {
 
 PROBE void __ubsan_handle_out_of_bounds(const OutOfBounds* data, std::uintptr_t index) {
   if (probe_state.slots)
-    check_index(data->where.file, static_cast<int>(data->where.line), data->array->name, value_of(data->index, index), __builtin_return_address(0));
+    check_index(data->where.file, static_cast<int>(data->where.line), static_cast<int>(data->where.column), data->array->name,
+                value_of(data->index, index), __builtin_return_address(0));
 }
 PROBE void __ubsan_handle_add_overflow(const Overflow* data, std::uintptr_t, std::uintptr_t) { overflowed(data, "addition", __builtin_return_address(0)); }
 PROBE void __ubsan_handle_sub_overflow(const Overflow* data, std::uintptr_t, std::uintptr_t) { overflowed(data, "subtraction", __builtin_return_address(0)); }

@@ -244,6 +244,7 @@ void Block::reset(dim3 where, unsigned threads) {
   placed_from = 0;
   if (!all_meetings.empty()) {
     for (auto& warp : meetings) warp.clear();
+    for (auto& warp : calls) warp.clear();
     free_meetings.clear();
     for (auto& meeting : all_meetings) free_meetings.push_back(meeting.get());
   }

@@ -37,6 +37,13 @@ struct Meeting {
   unsigned readers;         // lanes that still hold the result
 };
 
+// One call of a warp's, by its line, in a checked launch: how often each lane has made it, and its newest mask.
+struct WarpCall {
+  const char* what;
+  int line;
+  unsigned times[32], mask[32];
+};
+
 // One thread's asynchronous copies that nobody has waited for yet.
 struct Copies {
   struct Copy {
@@ -85,6 +92,7 @@ struct Block {
   CopyBits copied;                        // by the copy that arrived last
 
   std::vector<Meeting*> meetings[max_warps];
+  std::vector<WarpCall> calls[max_warps];
   std::vector<std::unique_ptr<Meeting>> all_meetings;
   std::vector<Meeting*> free_meetings;
 

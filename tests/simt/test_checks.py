@@ -41,20 +41,11 @@ FEW = """
 """.split()
 
 
-# The check is right and so is the line, but the array's own name is not told yet.
-UNNAMED = {"out_of_bounds_inner_index", "misaligned_double_in_shared"}
-
-
-def _marks(name: str, slow: bool) -> list:
-    marks = [pytest.mark.slow] if slow else []
-    return marks + ([pytest.mark.xfail(strict=True, reason="the array is found and not named")] if name in UNNAMED else [])
-
-
 def pytest_generate_tests(metafunc):
     if "specimen" in metafunc.fixturenames:
         slow = "slow" in metafunc.config.option.markexpr
         names = ALL if slow else FEW
-        metafunc.parametrize("specimen", [pytest.param(ALL[n], id=n, marks=_marks(n, slow)) for n in names])
+        metafunc.parametrize("specimen", [pytest.param(ALL[n], id=n, marks=[pytest.mark.slow] if slow else []) for n in names])
 
 
 def test_verdict(specimen):

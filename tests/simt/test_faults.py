@@ -1,5 +1,6 @@
 """Kernels that fail: is each failure caught, told with its reason, thread and line, and over when the next launch comes?"""
 
+import contextlib
 import multiprocessing
 import os
 import re
@@ -19,6 +20,10 @@ SOURCE = r"""
 __global__ void oob_write(float* x, int n, int off) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) x[i + off] = 1;  // here
+}
+void run_after_free(torch::Tensor y) {
+  float* x; cudaMalloc(&x, 8192); cudaFree(x);
+  auto z = torch::zeros({64}); oob_write<<<1, 32>>>(x, 32, 5);
 }
 void run_oob_write(torch::Tensor x, int64_t off) { oob_write<<<(x.numel() + 31) / 32, 32>>>(x.data_ptr<float>(), x.numel(), off); }
 
@@ -228,6 +233,37 @@ def test_a_read_outside_a_tensor_is_found_in_a_called_function(kernels, guard, o
         error = failure(kernels, lambda: kernels.run_oob_read(torch.zeros(32), torch.zeros(32), off))
     assert error.reason == "out_of_bounds" and "reads element" in error.message and "`in` (32 elements)" in error.message
     assert error.line == line_of("oob_read") and error.thread == ((31, 0, 0) if off > 0 else (0, 0, 0))
+
+
+def leave_traces(kernels) -> None:
+    """Makes and frees tensors, each a little smaller and so a little further: what is made next has had an owner on either side."""
+    for pages in range(12, 0, -1):
+        kernels.run_fill(torch.zeros(1024 * pages))
+
+
+@pytest.mark.parametrize(("guard", "off", "words"), [("front", -1, "element -1 of `x`"), ("end", 1, "element 64 of `x`")])
+def test_freed_memory_is_not_blamed_for_its_neighbour(kernels, guard, off, words):
+    """Is the tensor named whose end was missed, although the bytes outside of it were once those of a tensor that is gone?"""
+    with simt.run(guard=guard):
+        leave_traces(kernels)
+        error = failure(kernels, lambda: kernels.run_oob_write(torch.zeros(64), off))
+        with simt.check(guard=guard) as report:
+            leave_traces(kernels)
+            kernels.run_oob_write(torch.zeros(64), off)
+    assert error.reason == "out_of_bounds" and words in error.message
+    assert report.findings[0].check == "out_of_bounds" and words in report.findings[0].message
+
+
+def test_use_after_free_is_told(kernels):
+    """Is a kernel that was given freed memory told so, also when tensors have been made since?"""
+    with simt.run(guard="end"):
+        x = torch.zeros(64)
+        error = failure(kernels, lambda: kernels.run_after_free(x))
+    assert error.reason == "illegal_address" and "`x`, whose memory was already freed" in error.message
+    with simt.check() as report, contextlib.suppress(simt.KernelError):  # which comes where the place is nobody's fence
+        kernels.run_after_free(x)
+    (finding,) = report.findings
+    assert finding.check == "illegal_address" and "freed" in finding.message
 
 
 @pytest.mark.parametrize("name", ["endless", "one_is_endless", "endless_barriers", "endless_shuffles", "endless_mathematics", "endless_memory"])

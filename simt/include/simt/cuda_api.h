@@ -91,6 +91,18 @@ inline cudaError_t failed(cudaError_t error, const char* text) {
   set_error(error, text);
   return error;
 }
+#ifdef SIMT_CHECK
+// In a checked build this follows, after a comma, a call whose result the program drops.
+struct Dropped {
+  const char* call;
+  const char* file;
+  int line;
+  Dropped(const char* call, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : call(call), file(file), line(line) {}
+};
+inline void operator,(cudaError_t error, const Dropped& by) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) drop_error(by.call, error, cudaGetErrorName(error), by.file, by.line);
+}
+#endif
 inline cudaError_t only_device_0(int ordinal) {
   return ordinal == 0 || ordinal == -1 /* get_device() of a tensor here */ ? cudaSuccess : failed(cudaErrorInvalidDevice, "there is one device, number 0");
 }

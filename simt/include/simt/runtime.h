@@ -195,6 +195,7 @@ SIMT_API unsigned active_mask(int line);
 SIMT_API void mark_local(void* variable, std::size_t bytes, const char* name);
 SIMT_API void read_of_absent(unsigned mask, unsigned source, const char* what, int line);     // a shuffle that reads a lane which is not there
 SIMT_API void* dynamic_shared();
+SIMT_API void* dynamic_shared(const char* name, std::size_t element);      // in a checked build: what the kernel calls it
 SIMT_API std::size_t dynamic_shared_size();
 SIMT_API bool cooperative_launch();
 [[noreturn]] SIMT_API void device_assert(const char* expression, int line);   // on the host it throws

@@ -1,0 +1,63 @@
+// What orders accesses of different blocks: values handed over by an atomic operation after a fence.
+#include <algorithm>
+
+#include "check.h"
+
+namespace simt {
+
+void Handovers::clear() {
+  variables_.clear();
+  taken_.clear();
+  fenced_.clear();
+  own_.clear();
+}
+
+void Handovers::fence(const Moment& now) {
+  fenced_[now.block] = now.phase + 1;
+  own_[{now.block, now.thread}] = now.phase + 1;
+}
+
+void Handovers::atomic(std::uintptr_t address, const Moment& now, bool reads, bool writes) {
+  Variable& variable = variables_[address];
+  if (reads && !variable.given.empty()) {
+    auto& all = taken_[now.block];
+    auto same = std::find_if(all.rbegin(), all.rend(), [&](const Taken& t) { return t.from == &variable && t.when.thread == now.thread && t.when.phase == now.phase; });
+    if (same != all.rend()) same->count = variable.given.size();
+    else all.push_back({now, &variable, variable.given.size()});
+  }
+  if (!writes) return;
+  const auto block = fenced_.find(now.block);
+  if (block == fenced_.end()) return;
+  const auto own = own_.find({now.block, now.thread});
+  const bool now_fenced = own != own_.end() && own->second == now.phase + 1;
+  // A fence of this thread in this phase hands over all phases before it; one of any thread before a barrier, those up to it.
+  const std::uint64_t all_before = now_fenced ? now.phase : std::min(block->second, now.phase);
+  if (!now_fenced && all_before == 0) return;
+  variable.of_block.emplace(now.block, variable.given.size());
+  variable.given.push_back({now, all_before, now_fenced});
+}
+
+bool Handovers::ordered(const Moment& before, const Moment& after, int depth) const {
+  if (before.block == after.block && before.phase < after.phase) return true;
+  if (depth > 4) return false;
+  const auto all = taken_.find(after.block);
+  if (all == taken_.end()) return false;
+  for (const Taken& taken : all->second) {
+    if (!(taken.when.phase < after.phase || (taken.when.phase == after.phase && taken.when.thread == after.thread))) continue;
+    auto [from, to] = taken.from->of_block.equal_range(before.block);
+    for (auto it = from; it != to; ++it) {
+      if (it->second >= taken.count) continue;
+      const Given& given = taken.from->given[it->second];
+      if (before.phase < given.all_before || (given.own && given.by.thread == before.thread && before.phase <= given.by.phase)) return true;
+    }
+    if (depth == 4) continue;
+    // Handed on: whoever gave it may have taken it from somebody else.
+    for (std::size_t i = 0; i < taken.count && i < 64; ++i) {
+      const Moment& by = taken.from->given[i].by;
+      if (by.block != before.block && by.block != after.block && ordered(before, by, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace simt

@@ -1,0 +1,208 @@
+// Finds accesses of two threads that nothing orders: of one worker's blocks as they happen, of two workers' when a launch ends.
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "check_parts.h"
+
+namespace simt {
+
+void Checker::settle() {
+  if (!state_.written) return;
+  const auto* at = static_cast<const char*>(state_.written_at);
+  const std::size_t step = std::size_t(1) << state_.written_shift;
+  for (unsigned i = 0; i < state_.written_cells; ++i) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, at + i * step, step);
+    state_.written[i].value = value;
+  }
+  state_.written = nullptr;
+  if (!judged_) return;
+  // Two writes without order: harmless only if they wrote the same.
+  const auto judged = std::move(judged_);
+  bool same = true;
+  at = static_cast<const char*>(judged->at);
+  for (std::size_t i = 0; i < judged->before.size(); ++i) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, at + (i << judged->shift), std::size_t(1) << judged->shift);
+    same = same && value == judged->before[i];
+  }
+  judged->finding.warning = same;
+  add_finding(std::move(judged->finding));
+}
+
+// Whether nothing orders the running thread's access after the one of this key.
+bool Checker::races(std::uint64_t other, bool shared) const {
+  if (other == 0) return false;
+  const unsigned me = cursor.current, them = key::thread(other);
+  const std::uint64_t then = key::clock(other), now = key::clock(state_.clock);
+  if (then == now) {
+    if (them == me) return false;
+    if (me / 32 == them / 32 && key::epoch(other) < seen_[(me / 32 * 32 + me % 32) * 32 + them % 32]) return false;
+  } else {
+    if (then >= key::clock(shared ? state_.began : state_.began_global)) return false;    // a barrier lies between
+    if (shared) return false;                                                               // left by an earlier block
+  }
+  std::lock_guard lock(check_mutex);
+  const Handovers::Moment after{block_, me, now - starts_.back().clock};
+  return !checked.handovers.ordered(moment(other), after);
+}
+
+void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
+  const Region& where = region(index);
+  Shadow& shadow = shadows_[index];
+  const bool write = access & writing, shared = where.kind == Slot::shared;
+  const unsigned me = cursor.current;
+  const std::uintptr_t site = (reinterpret_cast<std::uintptr_t>(code) - state_.text) >> 2;
+  const std::uint64_t mine = state_.clock | std::uint64_t(epoch_[me]) << key::epoch_shift |
+                             (site < state_.sites ? std::uint64_t(site) << key::site_shift : 0) | (access & atomically ? key::atomic : 0) | me;
+  const std::size_t from = (address - where.base) >> shadow.shift, to = (address + bytes - 1 - where.base) >> shadow.shift;
+  std::uint64_t written = 0, read = 0;      // whom it races with
+  for (std::size_t i = from; i <= to; ++i) {
+    const Cell& cell = shadow.cells[i];
+    const bool both_atomic = access & atomically && cell.write & key::atomic;
+    if (!written && !both_atomic && races(cell.write, shared)) written = cell.write;
+    if (!write) continue;
+    if (!read && races(cell.read, shared)) read = cell.read;
+    if (!read && cell.read & key::many && key::clock(cell.read) == key::clock(state_.clock)) {
+      const std::uint64_t second = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
+      if (races(second, shared)) read = second;
+    }
+    if (!read && !shared && races(cell.elsewhere, shared)) read = cell.elsewhere;
+  }
+  settle();
+  for (const std::uint64_t other : {written, read}) {
+    if (!other) continue;
+    Finding finding;
+    finding.check = "race";
+    finding.what = verb(access);
+    finding.other_what = other == read ? "read" : other & key::atomic ? "atomic" : "write";
+    locate(finding, code);
+    describe_other(finding, other);
+    name(finding, where, address, bytes);
+    if (other == written && write && !(access & atomically) && !(other & key::atomic)) {
+      judged_ = std::make_unique<Judged>(Judged{std::move(finding), {}, reinterpret_cast<const void*>(where.base + (from << shadow.shift)), shadow.shift});
+      for (std::size_t i = from; i <= to; ++i) judged_->before.push_back(shadow.cells[i].value);
+    } else {
+      add_finding(std::move(finding));
+    }
+  }
+  for (std::size_t i = from; i <= to; ++i) {
+    Cell& cell = shadow.cells[i];
+    if (write) {
+      cell.write = mine;
+    } else if (!(access & atomically)) {
+      if (key::clock(cell.read) == key::clock(state_.clock)) {
+        if (key::thread(cell.read) != me && !(cell.read & key::many)) {
+          cell.read |= key::many;
+          cell.second = static_cast<std::uint32_t>(mine & ((std::uint64_t(1) << key::epoch_shift) - 1));
+        }
+      } else {
+        if (!shared && cell.read && key::clock(cell.read) < key::clock(state_.began_global)) cell.elsewhere = cell.read;
+        cell.read = mine;
+      }
+    }
+  }
+  if (!write) return;
+  shadow.wrote = true;
+  state_.written = shadow.cells + from;
+  state_.written_at = reinterpret_cast<const void*>(where.base + (from << shadow.shift));
+  state_.written_cells = static_cast<unsigned>(to - from + 1);
+  state_.written_shift = shadow.shift;
+}
+
+// An atomic read is probed before it happens: a write of another worker's may have come between.
+void Checker::settle_taken() {
+  if (!taking_.address) return;
+  std::lock_guard lock(check_mutex);
+  checked.handovers.atomic(taking_.address, taking_.when, true, false);
+  taking_ = {};
+}
+
+void Checker::fence() {
+  const Critical critical(worker_);
+  settle_taken();
+  std::lock_guard lock(check_mutex);
+  checked.handovers.fence({block_, cursor.current, key::clock(state_.clock) - starts_.back().clock});
+}
+
+Handovers::Moment Checker::moment(std::uint64_t k) const {
+  auto after = std::upper_bound(starts_.begin(), starts_.end(), key::clock(k), [](std::uint64_t c, const BlockStart& s) { return c < s.clock; });
+  const BlockStart start = after == starts_.begin() ? BlockStart{0, block_} : *std::prev(after);
+  return {start.block, key::thread(k), key::clock(k) - start.clock};
+}
+
+// ---- two workers ----
+
+namespace {
+
+// What two workers know of one granule: whether blocks of one and of the other met in it.
+struct Meeting2 {
+  const Checker& here;
+  const Checker& there;
+  const Region& region;
+
+  bool apart(std::uint64_t a, std::uint64_t b) const {
+    const auto one = here.moment(a), two = there.moment(b);
+    return !checked.handovers.ordered(one, two) && !checked.handovers.ordered(two, one);
+  }
+
+  Finding finding(std::uint64_t a, std::uint64_t b, std::uintptr_t address, std::size_t bytes, const char* what, const char* other_what) const {
+    Finding made;
+    made.check = "race";
+    made.what = what;
+    made.other_what = other_what;
+    here.describe_other(made, a);
+    made.kernel = here.launch().site.kernel;
+    made.file = here.launch().site.file;
+    made.code = made.other_code;
+    made.block = made.other_block;
+    made.thread = made.other_thread;
+    made.in_thread = true;
+    there.describe_other(made, b);
+    here.name(made, region, address, bytes);
+    return made;
+  }
+};
+
+const char* verb_of(std::uint64_t k, bool write) { return !write ? "read" : k & key::atomic ? "atomic" : "write"; }
+
+void compare(const Checker& here, const Checker& there, std::size_t index, const Region& region) {
+  const Checker::Shadow &a = here.shadow(index), &b = there.shadow(index);
+  if (!a.cells || !b.cells || !(a.wrote || b.wrote)) return;
+  const Meeting2 both{here, there, region};
+  const std::uint8_t shift = std::min(a.shift, b.shift);
+  std::map<std::pair<unsigned, unsigned>, bool> told;       // pairs of sites
+  for (std::size_t i = 0; i < (region.bytes + (std::size_t(1) << shift) - 1) >> shift; ++i) {
+    const Cell &x = a.cells[i >> (a.shift - shift)], &y = b.cells[i >> (b.shift - shift)];
+    const std::uintptr_t address = region.base + (i << shift);
+    auto meet = [&](std::uint64_t p, bool p_writes, std::uint64_t q, bool q_writes, bool same_value) {
+      if (!p || !q || (p & key::atomic && q & key::atomic) || !both.apart(p, q)) return;
+      const bool first = told.emplace(std::pair(key::site(p), key::site(q)), same_value).second;
+      if (!first && told.size() > 64) return;
+      Finding finding = both.finding(p, q, address, std::size_t(1) << shift, verb_of(p, p_writes), verb_of(q, q_writes));
+      finding.warning = same_value;
+      add_finding(std::move(finding));
+    };
+    if (x.write && y.write) meet(x.write, true, y.write, true, x.value == y.value);
+    if (x.write) {
+      meet(x.write, true, y.read, false, false);
+      meet(x.write, true, y.elsewhere, false, false);
+    }
+    if (y.write) {
+      meet(x.read, false, y.write, true, false);
+      meet(x.elsewhere, false, y.write, true, false);
+    }
+  }
+}
+
+}  // namespace
+
+void end_checked(const std::vector<Checker*>& checkers) {
+  for (std::size_t i = 0; i < checkers.size(); ++i)
+    for (std::size_t k = i + 1; k < checkers.size(); ++k)
+      for (std::size_t region = 0; region < checked.regions.size(); ++region) compare(*checkers[i], *checkers[k], region, checked.regions[region]);
+  for (Checker* checker : checkers) checker->clear_cells();
+}
+
+}  // namespace simt
