@@ -3,6 +3,7 @@
     python benchmarks/counted.py program NAME SIZE OUT [BLOCKS]     benchmarks/micro/NAME.cu with this argument
     python benchmarks/counted.py cases NAME OUT                     kernels_ref/NAME at the cases of references.counted_cases
     python benchmarks/counted.py full NAME OUT                      kernels_ref/NAME at full size, but for one image
+    python benchmarks/counted.py step NAME OUT                      the same of a step, for example conv2d/01_naive
 
 BLOCKS: of each launch, count this many and extrapolate; where nothing depends on what others write, the rest doesn't run.
 """
@@ -10,6 +11,7 @@ BLOCKS: of each launch, count this many and extrapolate; where nothing depends o
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -19,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 DEVICE = "H200"
+# Steps of which one image would be another launch than the whole batch: all images are counted, smaller by these sizes.
+SMALL_IMAGES = {"groupnorm/01_naive": {"dim1": 2}}
 DEPENDENT = {"chase", "histogram"}  # programs whose kernels read addresses that an earlier kernel of theirs wrote
 
 
@@ -81,12 +85,45 @@ def _full(name: str, out: str) -> None:
     Path(out).write_text(json.dumps(rows))
 
 
+def _step(name: str, out: str) -> None:
+    """A row for each kernel of a step.
+
+    Every block of one image is counted. "factor": how many images a launch has, "launches": how many there are in a run; both
+    told by a run at full size, on memory that is never written and of which three blocks a launch run. "longer": how many
+    times as long each thread works. "source": what the row belongs to.
+    """
+    import references
+    import simt
+
+    simt.enable()
+    file = next(f for f in references.files() if references.name(f) == name)
+    module = references.load(file)
+    literals = references.problem(file).literals
+    sizes = SMALL_IMAGES.get(name, {"batch_size": 1})
+    run = references.prepare(file, module, references.full(file, **sizes), "cpu")
+    with simt.count(device=DEVICE, seconds=300) as report:
+        run()
+    rows = {row["kernel"]: row for row in _rows(report)}
+    if len(rows) != len(report.launches):
+        raise RuntimeError(f"{name} launches a kernel twice for one image")
+    images, whole = 1, report
+    if "batch_size" in sizes:
+        images = literals["batch_size"]
+        with simt.count(device=DEVICE, seconds=300, sample=1, partial=True) as whole:
+            references.prepare_unwritten(file, module)()
+    longer = math.prod(literals[size] // small for size, small in sizes.items() if size != "batch_size")
+    for kernel, row in rows.items():
+        launches = sum(launch.kernel == kernel for launch in whole.launches)
+        row |= {"factor": images / launches, "launches": launches, "longer": longer, "source": references.source(file)}
+    Path(out).write_text(json.dumps(list(rows.values())))
+
+
 def count(*arguments: str) -> list[dict]:
     """A row for each launch. Runs this file with these arguments, OUT put in."""
     import tempfile
 
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        at = {"program": 3, "cases": 2, "full": 2}[arguments[0]]
+        at = {"program": 3, "cases": 2, "full": 2, "step": 2}[arguments[0]]
         command = [sys.executable, __file__, *arguments[:at], file.name, *arguments[at:]]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
         if done.returncode:
@@ -95,4 +132,4 @@ def count(*arguments: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    {"program": _program, "cases": _cases, "full": _full}[sys.argv[1]](*sys.argv[2:])
+    {"program": _program, "cases": _cases, "full": _full, "step": _step}[sys.argv[1]](*sys.argv[2:])

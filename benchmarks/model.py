@@ -2,6 +2,7 @@
 
     python benchmarks/model.py             predict from the counters in data/model.json and print
     python benchmarks/model.py --count     count anew first (a few minutes)
+    python benchmarks/model.py --steps     count the steps anew first, and nothing else (a minute or two)
     python benchmarks/model.py --fit       fit the constants that no measurement gives alone to the micro-kernels, each time
                                            without the program that is then predicted, and print what that changes;
                                            kernels_ref is never fitted to
@@ -9,7 +10,7 @@
     python benchmarks/model.py --readme    put the table of kernels_ref into the README
 
 Measured are kernels_ref's kernels at full size without a profiler (medians of 20) and the micro-kernels at their large size
-under ncu: both in data/ncu.json, which ncu.py makes on the GPU.
+under ncu: both in data/ncu.json, which ncu.py makes on the GPU. Steps are measured by references.py, into data/steps.json.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import math
 import re
 import statistics
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -29,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import counted  # noqa: E402
+import references  # noqa: E402
 from machine import machine  # noqa: E402
 from tables import markdown, put_into_readme, show  # noqa: E402
 
@@ -36,6 +39,7 @@ from simt.model import CONSTANTS, Constants, Prediction, Work, predict  # noqa: 
 
 TRUTH = ROOT / "benchmarks" / "data" / "ncu.json"
 DATA = ROOT / "benchmarks" / "data" / "model.json"
+STEPS = references.DATA
 PAGE = ROOT / "benchmarks" / "MODEL.md"
 BLOCKS = "64"  # of a micro-kernel's grid are counted
 DEVICE = "H200"
@@ -86,9 +90,28 @@ def collect() -> list[dict]:
     return rows
 
 
+def collect_steps() -> list[dict]:
+    """A row for each kernel of each step: its name, group (the step), launches in a run of the model, and one launch's work."""
+    rows = []
+    with ThreadPoolExecutor(2) as pool:
+        names = [references.name(f) for f in references.steps()]
+        for name, launches in zip(names, pool.map(lambda n: counted.count("step", n), names), strict=True):
+            for launch in launches:
+                work = Work.of(launch).times(launch["factor"])
+                if launch["longer"] > 1:
+                    work = dataclasses.replace(work.times(launch["longer"]), blocks=work.blocks)
+                row = {"name": f"{name}: {launch['kernel']}", "group": name, "work": plain(work)}
+                rows.append(row | {"launches": launch["launches"], "source": launch["source"]})
+            print(name, flush=True)
+    return rows
+
+
 def row_of(name: str, group: str, seconds: float, work: Work) -> dict:
-    plain = {key: value for key, value in dataclasses.asdict(work).items() if value or key == "shared"}
-    return {"name": name, "group": group, "seconds": seconds, "work": plain}
+    return {"name": name, "group": group, "seconds": seconds, "work": plain(work)}
+
+
+def plain(work: Work) -> dict:
+    return {key: value for key, value in dataclasses.asdict(work).items() if value or key == "shared"}
 
 
 def work_of(row: dict) -> Work:
@@ -157,7 +180,63 @@ def of_models(rows: list[dict], predictions: list[Prediction]) -> list[dict]:
     return [{"name": name, "measured": m, "predicted": p} for name, (m, p) in sums.items()]
 
 
-def page(parts: list[tuple[str, list[dict], list[Prediction]]], measured: dict) -> str:
+# ---- ladders ----
+
+LADDER_HEADS = ["step", "predicted, ms", "measured, ms", "off by", "times as fast: predicted", "measured", "limit"]
+
+
+def ladders(rows: list[dict], times: dict[str, dict]) -> dict[str, list[dict]]:
+    """problem -> its steps in order: seconds of the whole model predicted and, where it was, measured; the limit of the kernel
+    that takes longest.
+
+    rows: of collect_steps; times: a step's row of steps.json by name."""
+    found: dict[str, dict[str, list]] = {}
+    for row in rows:
+        found.setdefault(row["group"].split("/")[0], {}).setdefault(row["group"], []).append((row["launches"], predict(work_of(row), DEVICE)))
+    made: dict[str, list[dict]] = {}
+    for problem, steps in found.items():
+        for name, parts in steps.items():
+            _, longest = max(parts, key=lambda part: part[0] * part[1].seconds)
+            made.setdefault(problem, []).append(
+                {"name": name, "predicted": sum(n * p.seconds for n, p in parts), "measured": times[name]["ms"] / 1e3 if name in times else None, "limit": longest.limit}
+            )  # fmt: skip
+    return made
+
+
+def ladder_lines(ladder: list[dict]) -> list[list[str]]:
+    """A line for each step; how many times as fast it is as the step before."""
+    made = []
+    for before, step in zip([None, *ladder], ladder, strict=False):
+        p, m = step["predicted"], step["measured"]
+        faster = [f"{before[of] / step[of]:.2f}" if before and before[of] and step[of] else "" for of in ("predicted", "measured")]
+        made.append([step["name"], f"{p * 1e3:.4g}", f"{m * 1e3:.4g}" if m else "", f"{far_off(p, m):+.0%}" if m else "", *faster, step["limit"]])
+    return made
+
+
+def order(ladder: list[dict]) -> str:
+    """Whether the order predicted is the order measured, in a sentence."""
+    problem = ladder[0]["name"].split("/")[0]
+    if not all(step["measured"] for step in ladder):
+        return f"{problem}: not all steps are measured."
+    ranked = [[step["name"] for step in sorted(ladder, key=lambda step: step[of])] for of in ("predicted", "measured")]
+    falls = all(after["measured"] < before["measured"] for before, after in itertools.pairwise(ladder))
+    return (
+        f"{problem}: the order predicted is {'the' if ranked[0] == ranked[1] else 'NOT the'} order measured; "
+        f"{'every step is' if falls else 'NOT every step is'} faster than the one before it."
+    )
+
+
+def ladder_page(found: dict[str, list[dict]], measured: dict | None) -> list[str]:
+    on = f"Measured {measured['date']} on an {measured['gpu']}, L2 flushed before each run, medians." if measured else "Not measured yet."
+    lines = [
+        "", "## Ladders", "", "The steps of kernels_ref at full size, whole models. Counted on the CPU, one image.", on + " `python benchmarks/references.py` measures.",
+        "", "| " + " | ".join(LADDER_HEADS) + " |", "|" + "---|" * len(LADDER_HEADS),
+    ]  # fmt: skip
+    lines += ["| " + " | ".join(line) + " |" for ladder in found.values() for line in ladder_lines(ladder)]
+    return [*lines, "", *(f"- {order(ladder)}" for ladder in found.values())]
+
+
+def page(parts: list[tuple[str, list[dict], list[Prediction]]], measured: dict, ladder: list[str]) -> str:
     """MODEL.md: a table for each part, worst first where it is long."""
     lines = ["# simt's predicted times beside an H200's", ""]
     for title, rows, predictions in parts:
@@ -167,36 +246,50 @@ def page(parts: list[tuple[str, list[dict], list[Prediction]]], measured: dict) 
         f"{measured['gpu']}, {measured['nvcc']}: kernels_ref without a profiler, L2 flushed before each run of the model, medians of 20;",
         "micro-kernels under ncu. `python benchmarks/model.py --write` made this.",
     ]
+    lines += ladder
     for title, rows, predictions in parts:
         lines += ["", f"## {title}", "", "| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
         lines += ["| " + " | ".join(line) + " |" for line in table(rows, predictions)]
     return "\n".join(lines) + "\n"
 
 
+def dumps(data: dict) -> str:
+    """JSON with a row a line, so that a diff shows which kernel changed."""
+    text = json.dumps(data | {"rows": None, "steps": None}, indent=1)
+    for name in ("rows", "steps"):
+        text = text.replace(f'"{name}": null', f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in data[name]) + "\n]")
+    return text + "\n"
+
+
 @click.command(help=__doc__)
 @click.option("--count", "anew", is_flag=True, help="Count anew with simt.")
+@click.option("--steps", is_flag=True, help="Count the steps anew with simt.")
 @click.option("--fit", is_flag=True, help="Fit, leaving out what is predicted.")
 @click.option("--write", is_flag=True, help="Also write MODEL.md.")
 @click.option("--readme", is_flag=True, help="Put the table of kernels_ref into the README.")
-def main(anew: bool, fit: bool, write: bool, readme: bool) -> None:
+def main(anew: bool, steps: bool, fit: bool, write: bool, readme: bool) -> None:
+    data = json.loads(DATA.read_text()) if DATA.exists() else {}
     if anew:
-        data = {"machine": machine(), "rows": collect()}
-        DATA.write_text(json.dumps(data))
-    else:
-        data = json.loads(DATA.read_text())
+        data |= {"machine": machine(), "rows": collect()}
+    if anew or steps:
+        data["steps"] = collect_steps()
     rows = data["rows"]
     predictions = [predict(work_of(row), DEVICE) for row in rows]
     for row, p in zip(rows, predictions, strict=True):
         row["predicted"], row["limit"] = p.seconds, p.limit
         row["terms"] = {name: float(f"{seconds:.4g}") for name, seconds in p.terms.items() if seconds}
-    text = json.dumps(data | {"rows": None}, indent=1).replace('"rows": null', '"rows": [\n' + ",\n".join(json.dumps(r) for r in rows) + "\n]")
-    DATA.write_text(text + "\n")
+    for row in data["steps"]:
+        p = predict(work_of(row), DEVICE)
+        row["predicted"], row["limit"] = p.seconds, p.limit
+    DATA.write_text(dumps(data))
+    on_gpu = json.loads(STEPS.read_text()) if STEPS.exists() else {"steps": {}, "machine": None}
+    found = ladders(data["steps"], on_gpu["steps"])
     chosen = [i for i, row in enumerate(rows) if not row["group"].startswith("micro ")]
     micro = [i for i, row in enumerate(rows) if row["group"].startswith("micro ")]
     pick = lambda indices: ([rows[i] for i in indices], [predictions[i] for i in indices])  # noqa: E731
     measured = json.loads(TRUTH.read_text())["machine"]
     if write:
-        PAGE.write_text(page([("kernels_ref", *pick(chosen)), ("micro-kernels", *pick(micro))], measured))
+        PAGE.write_text(page([("kernels_ref", *pick(chosen)), ("micro-kernels", *pick(micro))], measured, ladder_page(found, on_gpu["machine"])))
     if readme:
         source = (
             f"Counted on the CPU, one image at full size; measured {measured['date']} on an {measured['gpu']}. "
@@ -209,6 +302,9 @@ def main(anew: bool, fit: bool, write: bool, readme: bool) -> None:
     show(["problem", "measured, ms", "predicted, ms", "off by"], [
         [m["name"], f"{m['measured'] * 1e3:.3f}", f"{m['predicted'] * 1e3:.3f}", f"{far_off(m['predicted'], m['measured']):+.0%}"] for m in of_models(*pick(chosen))
     ])  # fmt: skip
+    show(LADDER_HEADS, [line for ladder in found.values() for line in ladder_lines(ladder)])
+    for ladder in found.values():
+        print(order(ladder))
     print(summary(*pick(micro), "micro-kernels"))
     print(summary(*pick(chosen), "kernels_ref"))
     if fit:

@@ -273,7 +273,7 @@ def run_solutions(part: str, names: list[str], out: Path) -> None:
     import references
 
     order = []
-    for file in references.files():
+    for file in references.solutions():
         if references.name(file) not in names:
             continue
         module = references.load(file)
@@ -322,7 +322,7 @@ def time_solutions(names: list[str], out: Path) -> None:
 
     found = {}
     other = torch.rand(64 << 20, device="cuda")
-    for file in references.files():
+    for file in references.solutions():
         if references.name(file) not in names:
             continue
         module = references.load(file)
@@ -409,7 +409,7 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
     import references
 
     data["machine"] = machine() | {"clocks": clocks(), "ncu": output([tool("ncu"), "--version"]).strip().splitlines()[-1]}
-    files = references.files()
+    files = references.solutions()
     environment = os.environ | {"TORCH_CUDA_ARCH_LIST": "9.0", "NVCC_APPEND_FLAGS": "-lineinfo", "MAX_JOBS": "2"}
     os.environ.update(environment)
     folder = Path(tempfile.mkdtemp())
