@@ -386,7 +386,10 @@ def _launch(raw: dict, found: dict) -> Launch:
                 getattr(at(here), name).add(traffic)
     sums = dict(zip(_TOTALS, raw["sum"]))
     count = math.prod(raw["grid"])
-    unique = [_whole_grid(raw["unique"][2 + i], sums[f"block_unique_sectors_{what}"], raw["sampled"], count) for i, what in enumerate(("read", "written"))]
+    unique = [
+        _whole_grid(raw["unique"][2 + i], raw["unique"][6 + i], sums[f"block_unique_sectors_{what}"], raw["sampled"], count)
+        for i, what in enumerate(("read", "written"))
+    ]
     per_sector, granules = ([raw["unique"][first + i] / raw["unique"][2 + i] if raw["unique"][2 + i] else 0.0 for i in range(2)] for first in (0, 4))
     return Launch(
         kernel, raw["file"], raw["line"], raw["defined"], tuple(raw["grid"]), tuple(raw["block"]), raw["dynamic_shared"], raw["static_shared"],
@@ -448,25 +451,26 @@ def _issued(offset: int, ran: dict[int, tuple[float, float]], blocks: dict[int, 
     return ran[offset]
 
 
-def _whole_grid(seen: float, by_block: float, sampled: int, blocks: int) -> float:
+def _whole_grid(seen: float, in_sample: float, by_block: float, sampled: int, blocks: int) -> float:
     """Different sectors of the whole grid, from those of a sample of blocks.
 
-    seen: in the sample; by_block: each block's, summed over the grid. If each sector is touched by k of the n blocks, a
-    sample of m meets a part 1 - (1 - m/n)^k of all by_block / k sectors: k is what explains the `seen`.
+    seen: in the sample; in_sample: each sampled block's, summed; by_block: each block's, summed over the grid. If each
+    sector is touched by k of the n blocks, a sample of m meets a part 1 - (1 - m/n)^k of all by_block / k sectors: k is
+    what explains how many of the sample's are the same.
     """
     if sampled >= blocks or not seen or not by_block:
         return seen
     part = sampled / blocks
 
-    def met(k: float) -> float:
-        return by_block / k * -math.expm1(k * math.log1p(-part))
+    def different(k: float) -> float:
+        return -math.expm1(k * math.log1p(-part)) / (k * part)
 
     low, high = 1.0, float(blocks)
-    if met(low) <= seen:
+    if seen >= in_sample:
         return by_block
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if met(middle) > seen else (low, middle)
+        low, high = (middle, high) if different(middle) > seen / in_sample else (low, middle)
     return max(seen, by_block / low)
 
 

@@ -400,6 +400,7 @@ void Counter::begin(Job& job) {
   weight_ = flushed_weight_ = 1;
   has_before_ = false;
   sampled_ = events_ = 0;
+  std::fill(by_block_, by_block_ + 2, 0.0);
   std::fill(now_, now_ + totals, 0.0);
   std::fill(sum_, sum_ + totals, 0.0);
   std::fill(variance_, variance_ + totals, 0.0);
@@ -552,8 +553,10 @@ bool Counter::make_room(Block& block) {
 }
 
 void Counter::note_touched() {
-  now_[block_unique_read] += static_cast<double>(touched_.read().sectors);
-  now_[block_unique_written] += static_cast<double>(touched_.written().sectors);
+  const double sectors[] = {static_cast<double>(touched_.read().sectors), static_cast<double>(touched_.written().sectors)};
+  now_[block_unique_read] += sectors[0];
+  now_[block_unique_written] += sectors[1];
+  for (unsigned i = 0; i < 2; ++i) by_block_[i] += sectors[i];
   all_touched_.merge(touched_);
   touched_.clear();
 }
@@ -614,6 +617,7 @@ void Counter::end() {
   counting_->met_array.resize(met_array_.size());
   for (std::size_t i = 0; i < met_array_.size(); ++i) counting_->met_array[i] = counting_->met_array[i] || met_array_[i];
   counting_->sampled += sampled_;
+  for (unsigned i = 0; i < 2; ++i) counting_->by_block[i] += by_block_[i];
   counting_->touched.merge(all_touched_);
   all_touched_.clear();
 }
@@ -704,7 +708,7 @@ void end_counting(Job& job) {
   }
   const TouchedBytes::Count read = counting->touched.read(), wrote = counting->touched.written();
   const double unique[] = {static_cast<double>(read.bytes), static_cast<double>(wrote.bytes), static_cast<double>(read.sectors), static_cast<double>(wrote.sectors),
-                           static_cast<double>(read.granules), static_cast<double>(wrote.granules)};
+                           static_cast<double>(read.granules), static_cast<double>(wrote.granules), counting->by_block[0], counting->by_block[1]};
   std::string out = "{\"kernel\":" + quoted(launch.site.kernel ? launch.site.kernel : "") + ",\"file\":" + quoted(launch.site.file ? launch.site.file : "") +
                     ",\"line\":" + std::to_string(launch.site.line) + ",\"defined\":" + std::to_string(launch.site.defined) + ",\"module\":" +
                     quoted(counting->module->path) + ",\"grid\":" + three(launch.config.grid) + ",\"block\":" + three(launch.config.block) +

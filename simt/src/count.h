@@ -217,6 +217,7 @@ class Counter {
   double before_[totals] = {};                           // of the block before it in the sample
   bool has_before_ = false;
   double sum_[totals] = {}, variance_[totals] = {};
+  double by_block_[2] = {};                              // sectors that each counted block read, and wrote, summed
   std::uint64_t sampled_ = 0, events_ = 0;
 
   TouchedBytes touched_;                                 // by the running block
@@ -239,6 +240,7 @@ struct Counting {
   std::map<std::pair<std::string, int>, Found> met;
   double sum[totals] = {}, variance[totals] = {};
   std::uint64_t sampled = 0;
+  double by_block[2] = {};
   TouchedBytes touched;
   std::vector<bool> met_array;
 };

@@ -749,6 +749,17 @@ def test_is_a_sample_of_blocks_extrapolated_within_its_error(kernels):
     assert torch.equal(y, x * torch.tensor([sum([1.0] * (b % 7 + 1)) for b in range(3000)]).repeat_interleave(32)) or torch.isfinite(y).all()
 
 
+def test_do_uneven_blocks_not_pass_for_blocks_that_share(kernels):
+    n, threads = 32 * 20000, 64
+    x, y = torch.rand(n), torch.zeros(n)
+    with simt.count(sample=24, partial=True) as report:
+        kernels.run_early(x, y, n - n // 3, n // threads, threads)  # a third of the blocks have nothing to do
+    (launch,) = report.launches
+    assert launch.sampled < 30
+    assert launch.unique_bytes_written == pytest.approx(4 * (n - n // 3), rel=0.35)
+    assert launch.unique_bytes_read == pytest.approx(4 * (n - n // 3), rel=0.35)
+
+
 def test_do_blocks_outside_the_sample_run_unless_told_otherwise(kernels):
     x = torch.ones(32 * 500)
     for partial in (False, True):
