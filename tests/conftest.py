@@ -1,9 +1,15 @@
 """What every test shares: tests marked gpu are skipped, with the reason, where there is no GPU."""
 
+import os
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
+
+if torch.cuda.is_available() and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
+    # torch keeps builds by name, and a skeleton has its solution's: two processes must not build into one folder.
+    os.environ["TORCH_EXTENSIONS_DIR"] = str(Path.home() / ".cache" / "torch_extensions" / f"tests_{worker}")
 
 
 def pytest_collection_modifyitems(items):
