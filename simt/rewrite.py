@@ -10,6 +10,7 @@ from .errors import Diagnostic, Unsupported
 from .local_marks import mark_locals as _mark_locals
 from .refuse import refuse
 from .tokens import Token, angle_end, angle_start, blank, closing_of, directives_of, flat, newlines, next_token, opening_of, source_line, split_at_commas, text_at, tokenize
+from .whole_values import store_whole
 
 # Qualifiers that mean nothing on a CPU, and what stands in their place.
 _QUALIFIERS = {
@@ -79,6 +80,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
         shared, arrays = _shared(tokens, label, mark_locals)
         constants = _constants(tokens)
         _qualifiers(tokens)
+        store_whole(tokens)
         if mark_locals:
             _mark_locals(tokens, bodies)
             mark_dropped(tokens)

@@ -246,6 +246,11 @@ __global__ void summed(const int* x, int* y, int n) {
 }
 void run_summed(torch::Tensor x, torch::Tensor y) { summed<<<1, 256>>>(x.data_ptr<int>(), y.data_ptr<int>(), x.numel()); }
 
+__global__ void braced(float* y) {
+  *reinterpret_cast<float4*>(y + 4 * threadIdx.x) = {1.0f * threadIdx.x, 2.0f, 3.0f, 4.0f};  // @braced
+}
+void run_braced(torch::Tensor y) { braced<<<1, 32>>>(y.data_ptr<float>()); }
+
 __global__ void fails(float* y) {
   y[threadIdx.x] = 1;
   if (threadIdx.x == 5) __trap();
@@ -255,7 +260,7 @@ void run_fails(torch::Tensor y) { fails<<<4, 32>>>(y.data_ptr<float>()); }
 
 NAMES = (
     "run_global_access run_shared_access run_transposed run_bins run_shared_bins run_shared_sums run_weighted run_early run_long_loops run_locked run_calls "
-    "run_chosen run_structures run_saxpy run_uneven run_windows run_shuffled run_summed run_fails"
+    "run_chosen run_structures run_saxpy run_uneven run_windows run_shuffled run_summed run_braced run_fails"
 ).split()
 DECLARED = "\n".join(
     line.split("{")[0].strip() + ";" for line in SOURCE.splitlines() if line.startswith("void run_")
@@ -412,6 +417,14 @@ def test_are_structures_moved_in_pieces_that_their_alignment_allows(kernels):
     four, three = at(report, "four floats"), at(report, "three floats")
     assert (four.global_loads.requests, four.global_loads.bytes, four.global_loads.sectors) == (4, 512, 4 * 16)
     assert (three.global_stores.requests, three.global_stores.bytes) == (3, 384)
+
+
+def test_is_a_braced_float4_stored_as_a_whole(kernels):
+    y = torch.zeros(128)
+    with simt.count() as report:
+        kernels.run_braced(y)
+    assert (at(report, "braced").global_stores.requests, at(report, "braced").global_stores.sectors) == (1, 16)
+    assert y[4:8].tolist() == [1, 2, 3, 4]
 
 
 def test_are_arguments_and_built_in_variables_no_accesses(kernels):

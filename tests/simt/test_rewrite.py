@@ -145,3 +145,34 @@ def test_names_that_only_look_refused_are_kept(source):
 def test_words_for_the_gpu_become_words_for_the_cpu(torch_words, cpu_words):
     """Do checks and options that name the GPU hold for tensors on the CPU?"""
     assert "".join(rewritten(torch_words).split()) == "".join(cpu_words.split())
+
+
+@pytest.mark.parametrize(
+    ("source", "left"),
+    [
+        ("*p = {1, 2, 3, 4};", "*p"),
+        ("out[i] = {1, 2};", "out[i]"),
+        ("if (i < n) out[i] = {1, 2};", "out[i]"),
+        ("for (;;) *(float4*)(p + 4 * i) = {};", "*(float4*)(p + 4 * i)"),
+        ("else *reinterpret_cast<float4*>(p) = {1, 2, 3, 4};", "*reinterpret_cast<float4*>(p)"),
+        ("((float4*)p)[i] = {a[0], {b}.x};", "((float4*)p)[i]"),
+        ("if (k) ((float4*)p)[i] = {};", "((float4*)p)[i]"),
+        ("s.rows[j]->q = {};", "s.rows[j]->q"),
+        ("**pp = {};", "**pp"),
+        ("*reinterpret_cast<float4*>(p) /* as one\n*/ = {1};", "*reinterpret_cast<float4*>(p)"),
+        ("float v[4] = {1, 2, 3, 4};", None),
+        ("const float4* p = {};", None),
+        ("T* q[2] = {};", None),
+        ("std::map<int, T*> m[3] = {};", None),
+        ("v = {1, 2};", None),
+        ("if (a[i] == b) {}", None),
+        ("auto [a, b] = {1, 2};", None),
+        ("f(x[0] = {1});", None),
+    ],
+)
+def test_a_braced_value_is_stored_as_a_whole(source, left):
+    """Is `left = {…}` a function's value where left is in memory, and a declaration left alone?"""
+    text = rewritten("void f() { " + source + " }")
+    assert ("simt::whole" in text) == (left is not None)
+    if left:
+        assert f"= ::simt::whole<decltype({left})>(" in text

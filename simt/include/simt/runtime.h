@@ -80,6 +80,10 @@ struct Launch {
 
 SIMT_API void run(const Launch& launch);
 
+// See simt/whole_values.py.
+template <class T>
+SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) { return value; }
+
 template <class T>
 SIMT_INLINE Argument argument_of(const T&) { return {nullptr, 0}; }
 template <class T>
