@@ -68,6 +68,13 @@ CASES = [
         "inputs": "normal",
         "reduction": 33,
     },
+    # more rows and longer ones than any tile: the walk along K and the tiles of rows go round more than once
+    {
+        "name": "many channels",
+        "set": {"batch_size": 1, "in_channels": 19, "out_channels": 71, "height": 11, "width": 13},
+        "inputs": "normal",
+        "reduction": 171,
+    },
     # the full problem's channels on a smaller image, of more pixels than a block may have threads
     {"name": "batch 1", "set": {"batch_size": 1, "height": 40, "width": 44}, "inputs": "file", "reduction": 72},
     {
