@@ -156,14 +156,54 @@ class Counters:
                 setattr(self, f.name, mine + theirs)
 
 
+@dataclass(frozen=True)
+class Request:
+    """One request of a warp to global or shared memory, as it was made: what an access map or a bank map draws.
+
+    kind: the Traffic it belongs to ("global_loads"). array: the kernel's parameter, or the variable ("": dynamic shared
+    memory, or unknown). element: bytes of the array's elements (0: unknown). bytes: that each lane asks for. addresses: of
+    each lane in bytes from the array's beginning, None where the lane is not active. start: where in its 32-byte sector the
+    array begins (0 unless it is a view). block, warp: who made it (block linear, x fastest). sectors, wavefronts and their
+    ideals: of this one request, as in Traffic.
+    """
+
+    kind: str
+    array: str
+    element: int
+    bytes: int
+    addresses: tuple[int | None, ...]
+    start: int
+    block: int
+    warp: int
+    sectors: int
+    ideal_sectors: int
+    wavefronts: int
+    ideal_wavefronts: int
+
+    @property
+    def lanes(self) -> int:
+        """Active ones."""
+        return sum(a is not None for a in self.addresses)
+
+    @property
+    def excess(self) -> int:
+        """Sectors, or wavefronts of shared memory, beyond the ideal."""
+        return self.wavefronts - self.ideal_wavefronts if self.kind.startswith("shared") else self.sectors - self.ideal_sectors
+
+
 @dataclass
 class Line:
-    """Counters of one line of the student's source; line 0: none could be found."""
+    """Counters of one line of the student's source; line 0: none could be found.
+
+    requests: one for each array of global or shared memory that the line loads, stores or updates: of all that it made, the
+    one with the most excess, of these one with the most lanes, of these the first. The one with the most excess leads.
+    """
 
     kernel: str
     source: str
     line: int
     counters: Counters = field(default_factory=Counters)
+    requests: list[Request] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -278,7 +318,9 @@ class Report:
         for launch in self.launches:
             for line in launch.lines:
                 key = line.kernel, line.source, line.line
-                found.setdefault(key, Line(*key)).counters.add(line.counters)
+                whole = found.setdefault(key, Line(*key))
+                whole.counters.add(line.counters)
+                whole.requests = _most_telling(whole.requests + line.requests)
         return [found[key] for key in sorted(found)]
 
     def text(self, sources: Mapping[str, str] | None = None) -> str:
@@ -366,9 +408,12 @@ def _launch(raw: dict, found: dict) -> Launch:
     whole = Counters()
     lines: dict[tuple[str, int], Line] = {}
 
-    def at(place: tuple[str, int] | None) -> Counters:
+    def line_at(place: tuple[str, int] | None) -> Line:
         source, line = place or (raw["file"], 0)
-        return lines.setdefault((source, line), Line(kernel, source, line)).counters
+        return lines.setdefault((source, line), Line(kernel, source, line))
+
+    def at(place: tuple[str, int] | None) -> Counters:
+        return line_at(place).counters
 
     ran = {spot["offset"]: spot["tally"][str(_ITSELF)][:2] for spot in raw["spots"] if spot["offset"] and str(_ITSELF) in spot["tally"]}
     for spot in raw["spots"]:
@@ -384,6 +429,9 @@ def _launch(raw: dict, found: dict) -> Launch:
                 traffic = Traffic(*tally[:10], tally[11])
                 getattr(whole, name).add(traffic)
                 getattr(at(here), name).add(traffic)
+        if example := spot.get("example"):
+            own = line_at(here)
+            own.requests = _most_telling([*own.requests, _request(spot, example)])
     sums = dict(zip(_TOTALS, raw["sum"]))
     count = math.prod(raw["grid"])
     unique = [
@@ -398,6 +446,19 @@ def _launch(raw: dict, found: dict) -> Launch:
         unique[0] * per_sector[0], unique[1] * per_sector[1], unique[0], unique[1], unique[0] * granules[0], unique[1] * granules[1],
         sums["block_unique_sectors_read"], sums["block_unique_sectors_written"],
     )  # fmt: skip
+
+
+def _request(spot: dict, raw: dict) -> Request:
+    name = _traffic_name(spot["event"], _SPACES[raw["space"]])
+    return Request(name, raw["name"], raw["element"], spot["bytes"], tuple(raw["addresses"]), raw["start"], raw["block"], raw["warp"], *raw["cost"])
+
+
+def _most_telling(requests: list[Request]) -> list[Request]:
+    """One of each kind and array: an unrolled loop is many places in the code."""
+    kept: dict[tuple[str, str], Request] = {}
+    for request in sorted(requests, key=lambda r: (-r.excess, -r.lanes, r.block, r.warp)):
+        kept.setdefault((request.kind, request.array), request)
+    return list(kept.values())
 
 
 def _traffic_name(event: int, space: str) -> str:

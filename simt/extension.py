@@ -153,11 +153,22 @@ def load_inline(
     flags += [f"-I{path}" for path in extra_include_paths or []]
     links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
     sources = build.Sources(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
+    for mode in build_ahead:
+        threading.Thread(target=_ahead, args=(sources, mode), daemon=True).start()
     path, bound = _load(sources, build.MODES.index(_options.mode), verbose)
     module = types.ModuleType(name)
     module.__file__ = path
     module.__dict__.update(bound)
     return module
+
+
+# Modes for which load_inline also starts a build, beside the one it waits for: whoever will check the kernels wants "check".
+build_ahead: tuple[str, ...] = ()
+
+
+def _ahead(sources: build.Sources, mode: str) -> None:
+    with contextlib.suppress(Exception):  # the build that somebody waits for says it
+        build.build(sources, mode)
 
 
 # Entered while a loaded extension is built anew for another mode, with its sources: for whoever shows progress.

@@ -293,6 +293,58 @@ void Counter::mark(Pattern& pattern, std::uint64_t address, Event event) {
     touched_.mark(first + pattern.span[i].from, first + pattern.span[i].to, event != Event::write, event != Event::read);
 }
 
+// ---- examples ----
+
+bool Example::better(const Example& other) const {
+  const int more = __builtin_popcount(lanes), fewer = __builtin_popcount(other.lanes);
+  return excess() != other.excess() ? excess() > other.excess() : more != fewer ? more > fewer : order < other.order;
+}
+
+void Counter::keep(Spot& spot, const Pattern& pattern, const std::uint64_t* address) {
+  if (pattern.space != Space::global && pattern.space != Space::shared) return;
+  const Launch& launch = *job_->launch;
+  Example now;
+  now.lanes = pattern.lanes;
+  now.space = pattern.space;
+  now.cost = pattern.cost;
+  const dim3 &grid = launch.config.grid, &at = block_->index;
+  now.block = at.x + std::uint64_t(grid.x) * (at.y + std::uint64_t(grid.y) * at.z);
+  now.order = job_->schedule == 1 ? job_->blocks - now.block : now.block;
+  if (spot.example && !now.better(*spot.example)) return;
+  now.warp = warp_;
+  std::copy(address, address + 32, now.address);
+  const std::uint64_t first = address[__builtin_ctz(pattern.lanes)];
+  now.base = pattern.low;
+  if (now.space == Space::shared) {
+    for (const SharedArray& array : job_->arrays)
+      if (reinterpret_cast<std::uint64_t>(job_->module->address_of(array)) == pattern.low) now.name = array.name;
+  } else {
+    now.base = 0;
+    for (const Variable& variable : job_->module->variables) {
+      const std::uint64_t low = job_->module->base + variable.offset;
+      if (first - low >= variable.bytes) continue;
+      now.base = low;
+      now.name = variable.name;
+    }
+    // Of the arguments the one that begins last before the address; before the first of them, that one.
+    std::vector<std::string> names(1);
+    for (const char* c = launch.site.parameters; c && *c; ++c) {
+      if (*c == ',') names.emplace_back();
+      else names.back() += *c;
+    }
+    const bool variable = !now.name.empty();
+    for (unsigned i = 0; i < launch.argument_count && !variable; ++i) {
+      const auto low = reinterpret_cast<std::uint64_t>(launch.arguments[i].pointer);
+      const bool nearer = !now.base || (low <= first ? low > now.base || now.base > first : low < now.base);
+      if (!low || !nearer) continue;
+      now.base = low;
+      now.element = launch.arguments[i].element;
+      now.name = i < names.size() ? names[i] : "";
+    }
+  }
+  spot.example = std::make_unique<Example>(std::move(now));
+}
+
 // ---- sums ----
 
 void Counter::flush(Spot& spot, Pattern& pattern) {
@@ -606,6 +658,8 @@ void Counter::end() {
       found->tally[s].add(spot.tally[s]);
       spot.tally[s] = {};
     }
+    if (found && spot.example && (!found->example || spot.example->better(*found->example))) found->example = std::move(spot.example);
+    spot.example.reset();
     for (auto& pattern : spot.pattern)
       if (pattern) pattern->lanes = 0;
     spot.lanes = 0;
@@ -671,6 +725,16 @@ std::string listed(const double* values, std::size_t n) {
   return out + "]";
 }
 
+std::string written(const Example& e) {
+  std::string out = "{\"space\":" + std::to_string(static_cast<int>(e.space)) + ",\"name\":" + quoted(e.name) + ",\"element\":" + std::to_string(e.element) +
+                    ",\"start\":" + std::to_string(e.space == Space::global ? e.base % 32 : 0) + ",\"block\":" + std::to_string(e.block) + ",\"warp\":" + std::to_string(e.warp) +
+                    ",\"cost\":[" + std::to_string(e.cost.sectors) + "," + std::to_string(e.cost.ideal_sectors) + "," + std::to_string(e.cost.wavefronts) + "," +
+                    std::to_string(e.cost.ideal_wavefronts) + "],\"addresses\":[";
+  for (unsigned lane = 0; lane < 32; ++lane)
+    out += (lane ? "," : "") + (e.lanes >> lane & 1 ? std::to_string(static_cast<std::int64_t>(e.address[lane] - e.base)) : "null");
+  return out + "]}";
+}
+
 std::string written(const Counting::Found& found) {
   const SpotKind& spot = found.spot;
   std::string out = "{\"offset\":" + std::to_string(spot.offset) + ",\"line\":" + std::to_string(spot.line) + ",\"what\":" +
@@ -685,7 +749,7 @@ std::string written(const Counting::Found& found) {
     out += std::string(first ? "" : ",") + "\"" + std::to_string(s) + "\":" + listed(values, std::size(values));
     first = false;
   }
-  return out + "}}";
+  return out + "}" + (found.example ? ",\"example\":" + written(*found.example) : "") + "}";
 }
 
 std::string three(const dim3& d) { return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]"; }

@@ -3,6 +3,7 @@
 
 #include <simt/recorder.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,23 @@ struct alignas(64) Pattern {
   Span span[32];                    // for that address
 };
 
+// One request to global or shared memory as it was made, to be drawn: of all that a place in the code made, the one that
+// costs most beyond the least it could, of these one with most lanes, of these the first.
+struct Example {
+  std::uint64_t address[32];
+  std::uint32_t lanes = 0;
+  Space space = Space::ignored;
+  Cost cost{};
+  std::uint64_t base = 0, element = 0;      // of what they belong to: where it begins, and bytes of an element (0: unknown)
+  std::string name;                         // parameter, array or variable; empty where there is none
+  std::uint64_t block = 0, order = 0;       // linear, and when it ran
+  unsigned warp = 0;
+  std::uint32_t excess() const {
+    return space == Space::shared ? cost.wavefronts - cost.ideal_wavefronts : cost.sectors - std::min(cost.sectors, cost.ideal_sectors);
+  }
+  bool better(const Example& other) const;  // to show
+};
+
 // What a place in the code does: a call of a probe, or an operation that threads do together.
 struct SpotKind {
   Event event = Event::unknown;
@@ -89,6 +107,7 @@ struct Spot : SpotKind {
   Way followed[2];                  // blocks that came after this one before, and the loops that lanes leave on the way
   static constexpr unsigned ways = 8;
   std::unique_ptr<Pattern> pattern[ways];   // the newest match first
+  std::unique_ptr<Example> example;
   Tally tally[spaces + 1];
 };
 
@@ -168,6 +187,7 @@ class Counter {
 
   Pattern& learn(Spot& spot, const std::uint64_t* row, std::uint32_t lanes, unsigned leader);
   void cost_of(Pattern& pattern, const Spot& spot, const Request& request);
+  void keep(Spot& spot, const Pattern& pattern, const std::uint64_t* address);
   void came(Spot& spot, std::uint32_t lanes);
   void mark(Pattern& pattern, std::uint64_t address, Event event);
   void flush(Spot& spot);
@@ -204,6 +224,8 @@ class Counter {
   std::size_t larger_words_ = 0;
   std::vector<std::uint64_t*> ignored_, ignored_limit_;  // of a block that isn't counted
   std::vector<Warp> warps_;
+  const Block* block_ = nullptr;                         // whose events are replayed, and of which warp
+  unsigned warp_ = 0;
   int left_ = -1;                                        // the loop that lanes are about to leave
   unsigned threads_ = 0;
   unsigned idle_ = 0;                                    // steps of the replay since a lane last got on
@@ -235,7 +257,7 @@ struct Counting {
   std::uint64_t host_low = 0, host_high = 0;   // the launching thread's stack: the kernel's parameters lie there
 
   std::mutex mutex;                      // of what follows, filled by one worker after the other
-  struct Found { SpotKind spot; Tally tally[spaces + 1]; };
+  struct Found { SpotKind spot; Tally tally[spaces + 1]; std::unique_ptr<Example> example; };
   std::map<std::uint64_t, Found> code;   // by offset in the module
   std::map<std::pair<std::string, int>, Found> met;
   double sum[totals] = {}, variance[totals] = {};

@@ -193,6 +193,7 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   pattern.within = pattern.space == Space::shared ? 3 : 31;
   pattern.offset = address & pattern.within;
   cost_of(pattern, spot, {addresses, lanes, spot.bytes});
+  keep(spot, pattern, addresses);
   return pattern;
 }
 
@@ -395,6 +396,8 @@ SIMT_FAST bool Counter::run(Warp& warp, unsigned first, int index, std::uint32_t
 void Counter::replay(Block& block, unsigned number) {
   Warp& warp = warps_[number];
   const unsigned first = number * 32;
+  block_ = &block;
+  warp_ = number;
   std::uint32_t ended = 0;
   for (unsigned lane = 0; lane < 32 && first + lane < threads_; ++lane)
     if (block.gone(first + lane)) ended |= 1u << lane;
