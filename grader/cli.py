@@ -1,4 +1,4 @@
-"""The command line: grader grade, grader doctor, grader student."""
+"""The command line: grader grade, grader progress, grader doctor, grader student."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def grade(
     """Grade each SUBMISSION: a Python file with a class ModelNew."""
     from rich.console import Console
 
-    from grader import report, verdict
+    from grader import progress, report, verdict
     from grader.judge import Limits
 
     overrides = dict(_setting(text) for text in settings)
@@ -98,6 +98,8 @@ def grade(
             if made is not None:
                 done.append(made)
                 report.show(tables, made)
+                if problem is None and not overrides and (news := progress.note(made)):
+                    tables.print(f"  {report.clean(news)}\n", markup=False)
                 lines.write(verdict.to_json(made) + b"\n")
                 lines.flush()
             if code == INTERRUPTED:
@@ -160,7 +162,24 @@ def _opened(json_to: str | None):
         raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
 
 
-# --- doctor and student ----------------------------------------------------------------------------------------------
+# --- progress, doctor and student ------------------------------------------------------------------------------------
+
+
+@cli.command(name="progress")
+def show_progress() -> None:
+    """Say where you stand: the best verdict so far for each problem, what is better since you last looked, what is next.
+
+    What `grader grade` and grader.check say of kernels_student/NAME.py is kept in ~/.local/state/grader/progress.json
+    (XDG_STATE_HOME names another folder, GRADER_PROGRESS another file). Exit status 3 if that file cannot be used, or
+    was damaged and has been set aside.
+    """
+    from rich.console import Console
+
+    from grader import progress
+
+    made = progress.progress()
+    Console(highlight=False, stderr=not made.rows).print(made)
+    sys.exit(CANNOT if made.said else 0)
 
 
 @cli.command()

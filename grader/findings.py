@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from grader import contract
+from grader import contract, messages
 from grader.channel import Failure, Found, Note
 from grader.client import Gone, Late
 from grader.contract import Source
@@ -45,7 +45,7 @@ def of_failure(failure: Failure, source: Source, sources: list[dict[str, str]], 
         text=source.line(failure.line) or None,
         detail=failure.message.strip() if len(failure.message.strip()) > len(said) else None,
     )
-    return Finding(reason, f"{_opening(reason)}{where}: {_clip(said)}", [evidence], failure.broken)
+    return Finding(reason, f"{_opening(reason)}{where}: {_clip(said)}{_explained(said, running=True)}", [evidence], failure.broken)
 
 
 def _opening(reason: Reason) -> str:
@@ -55,13 +55,22 @@ def _opening(reason: Reason) -> str:
 def _of_build(failure: Failure, reason: Reason, source: Source, strings: dict[str, str], case: str | None) -> Finding:
     """Compiler messages, errors first, each at its line of the file."""
     notes = sorted(failure.notes, key=lambda note: "error" not in note.severity)
+    notes = [lead := messages.first(notes)] + [note for note in notes if note is not lead] if notes else []
     evidence = [_of_note(note, source, strings, case, failure.line) for note in notes[:10]]
     if not evidence:
         evidence = [Evidence(case=case, line=failure.line, text=source.line(failure.line) or None, detail=failure.message)]
         return Finding(reason, _clip(_first_line(failure.message) or EXPLANATIONS[reason]), evidence)
     where = f"Line {evidence[0].line} of {source.path.name}: " if notes[0].line and evidence[0].line else ""
     evidence[0].detail = None  # the sentence says it
-    return Finding(reason, where + _clip(notes[0].message), evidence)
+    string = strings.get(lead.source) or "\n".join(strings.values())
+    return Finding(reason, where + _clip(lead.message) + _explained(lead.message, lead.text, string, lead.line), evidence)
+
+
+def _explained(message: str, line: str = "", string: str = "", number: int | None = None, running: bool = False) -> str:
+    """What usually causes a message, as a paragraph of its own; empty where that is not known. running: no compiler said it."""
+    explanation = messages.explain(message, line, string, number)
+    known = explanation and (not running or explanation.name in messages.WHILE_RUNNING)
+    return f"\n{explanation.text}" if known else ""
 
 
 def _of_note(note: Note, source: Source, strings: dict[str, str], case: str | None, call: int | None) -> Evidence:
@@ -80,6 +89,7 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     """An error in a kernel, at its line of the file."""
     string = _with_kernel(failure.kernel, failure.source or "cuda_sources", sources)
     line = contract.locate(source, string, failure.source_line)
+    line = _dividing(source, line) if reason is Reason.division_by_zero and line else line
     evidence = Evidence(
         case=case,
         kernel=failure.kernel,
@@ -92,7 +102,17 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     said = _with_file_lines(failure.message.strip(), source, string)
     said = said[:1].upper() + said[1:]
     fatal = failure.broken or reason is Reason.kernel_timeout  # it would only take its time again
-    return Finding(reason, _clip(said, 4 * SENTENCE), [evidence], fatal)
+    return Finding(reason, _clip(said, 4 * SENTENCE) + _explained(said, running=True), [evidence], fatal)
+
+
+DIVIDES = re.compile(r"[/%]=?\s*\(?\s*[A-Za-z_]")
+
+
+def _dividing(source: Source, line: int) -> int:
+    """The line, or one of the next two if that divides by a variable and the line itself does not: compilers take a division by the line that
+    its divisor comes from."""
+    near = [n for n in (line, line + 1, line + 2) if DIVIDES.search(source.line(n).split("//")[0])]
+    return near[0] if near else line
 
 
 def of_check(found: Found, source: Source, sources: list[dict], case: str | None) -> Finding:
@@ -142,7 +162,7 @@ IMPORT = "the import"
 
 def of_difference(difference: object) -> Finding:
     """What compare found, as evidence."""
-    fields = ("case", "index", "expected", "got", "wrong_count", "total", "pattern", "max_error", "tolerance", "detail")
+    fields = ("case", "index", "expected", "got", "wrong_count", "total", "pattern", "max_error", "tolerance", "detail", "wrong")
     evidence = Evidence(**{name: getattr(difference, name) for name in fields})
     return Finding(Reason(difference.reason), difference.message, [evidence])
 

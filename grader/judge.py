@@ -64,12 +64,15 @@ def grade(
     progress: Progress | None = None,
     limits: Limits = Limits(),
     require_sandbox: bool = False,
+    case: str | None = None,
+    worker: Callable[..., sandbox.Process] | None = None,
 ) -> Verdict:
     """Grade one submission.
 
     problem: a KernelBench file; found by the submission's name if None. overrides: its literals to replace, as text.
     device: "cpu", "cuda", or None for a GPU where there is one. seed: of inputs and weights; a secret one if None.
-    progress: called with a stage and a few words. Nothing that a submission does makes this raise. It raises
+    progress: called with a stage and a few words. case: the name of the only case to run; Refused if there is none.
+    worker: starts the process instead of sandbox.start, which has the same arguments. Nothing that a submission does makes this raise. It raises
     ProblemError for an unusable problem and Refused where the machine lacks what was asked for. An interrupt from
     the keyboard ends the worker and gives a verdict whose reason is `interrupted`.
     """
@@ -77,6 +80,7 @@ def grade(
     problem = Path(problem) if problem is not None else None
     seed = secrets.randbits(48) if seed is None else seed
     grading = _Grading(path, problem, overrides or {}, device, seed, progress, limits, require_sandbox)
+    grading.wanted_case, grading.start_process = case, worker or sandbox.start
     try:
         return grading.run()
     finally:
@@ -124,6 +128,8 @@ class _Grading:
         self.progress: Progress = progress or (lambda stage, text: None)
         self.limits: Limits = limits
         self.require_sandbox: bool = require_sandbox
+        self.wanted_case: str | None = None
+        self.start_process: Callable[..., sandbox.Process] = sandbox.start
         self.started = time.monotonic()
         self.stages = [Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName]
         self.source = Source(path, "", "")
@@ -304,7 +310,7 @@ class _Grading:
                     f"The cache folder {folder} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME to "
                     "folders that can be written."
                 ) from None
-        return sandbox.start(source.path, gpu=nodes, caches=[builds, simt], environment=environment, required=required)
+        return self.start_process(source.path, gpu=nodes, caches=[builds, simt], environment=environment, required=required)
 
     def _settle_device(self) -> None:
         """Now that torch is loaded: GPU or CPU."""
@@ -350,8 +356,18 @@ class _Grading:
             raise _Stop from None
         with sandbox.sole_builder(sandbox.extensions(self.source.sha256)):
             self.ask(channel.Build(self.source.text, str(path), self.limits.own), findings.IMPORT, None)
-        self.cases = self.problem.cases()
+        self.cases = self._wanted(self.problem.cases())
         self.construct(self.trial(self.cases[0]), "end")
+
+    def _wanted(self, cases: list) -> list:
+        """All cases, or the one that was asked for."""
+        if self.wanted_case is None:
+            return cases
+        chosen = [case for case in cases if case.name == self.wanted_case]
+        if not chosen:
+            names = "; ".join(case.name for case in cases)
+            raise Refused(f"{self.problem_name} has no case {self.wanted_case!r}: it has {names}.")
+        return chosen
 
     def _say(self, name: StageName) -> Callable[[str], None]:
         return lambda text: self.progress(name, text)

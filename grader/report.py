@@ -63,21 +63,26 @@ def stages(verdict: Verdict) -> Table:
 
 
 def _remark(stage: Stage) -> Text:
+    return Text(remark(stage), "dim" if stage.status is Status.skipped else "")
+
+
+def remark(stage: Stage) -> str:
+    """Why a stage was skipped, or the reason for which it failed and how many of its cases were right."""
     if stage.status is Status.skipped:
-        return Text(stage.message, "dim")
-    text = Text(stage.reason.value.replace("_", " ") if stage.reason else "")
+        return stage.message
+    text = stage.reason.value.replace("_", " ") if stage.reason else ""
     if stage.cases:
         good = sum(case.status is Status.passed for case in stage.cases)
         count = f"{good} of {len(stage.cases)} cases right"
-        text.append(f" ({count})" if stage.reason else count)
+        text += f" ({count})" if stage.reason else count
     return text
 
 
 def details(stage: Stage) -> RenderableType:
     """Why a stage did not pass: its sentence, the reason's explanation where it adds something, the evidence."""
     lines: list[RenderableType] = [Text(clean(stage.message), STYLES[stage.status])]
-    lines += [Text(advice)] if (advice := _advice(stage)) else []
-    lines += [_evidence(one) for one in stage.evidence[:EVIDENCE_SHOWN] if _facts(one)]
+    lines += [Text(more)] if (more := advice(stage)) else []
+    lines += [_evidence(one) for one in stage.evidence[:EVIDENCE_SHOWN] if facts(one)]
     left = len(stage.evidence) - EVIDENCE_SHOWN
     if left > 0:
         lines.append(Text(f"and {left} more like it", "dim"))
@@ -87,40 +92,41 @@ def details(stage: Stage) -> RenderableType:
     return Padding(Group(Text(f"{stage.name.value}", "bold"), Padding(Group(*lines), (0, 0, 0, 2), expand=False)), (1, 0, 0, 2), expand=False)
 
 
-def _advice(stage: Stage) -> str:
+def advice(stage: Stage) -> str:
     """What to do about it, where the reason's explanation says so and the sentence does not."""
     said = stage.name is StageName.contract or stage.reason in (None, Reason.missing_cpp_sources)
-    advice = "" if said else EXPLANATIONS[stage.reason].partition(": ")[2]
-    return "" if advice.rstrip(".") in stage.message else advice[:1].upper() + advice[1:]
+    text = "" if said else EXPLANATIONS[stage.reason].partition(": ")[2]
+    return "" if text.rstrip(".") in stage.message else text[:1].upper() + text[1:]
 
 
 def _evidence(one: Evidence) -> RenderableType:
     """What was seen, one fact a line; facts that are not known have none."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for name, value in _facts(one):
+    for name, value in facts(one):
         table.add_row(Text(name, "dim"), Text(clean(value)))
     return table
 
 
-def _facts(one: Evidence) -> list[tuple[str, str]]:
-    facts = [("case", one.case), ("index", one.index and str(one.index))]
+def facts(one: Evidence) -> list[tuple[str, str]]:
+    """Name and value of each fact that is known."""
+    known = [("case", one.case), ("index", one.index and str(one.index))]
     if one.index is not None:
-        facts += [("expected", number(one.expected)), ("got", number(one.got))]
+        known += [("expected", number(one.expected)), ("got", number(one.got))]
         if one.tolerance is not None:
-            facts.append(("tolerance", number(one.tolerance)))
+            known.append(("tolerance", number(one.tolerance)))
     if one.wrong_count is not None and one.total:
-        facts.append(("wrong", f"{one.wrong_count} of {one.total}"))
+        known.append(("wrong", f"{one.wrong_count} of {one.total}"))
     if one.max_error:  # 0 where what is wrong has no size, as NaN
-        facts.append(("largest error", number(one.max_error)))
-    facts += [("pattern", one.pattern if one.pattern != "everything" else None), ("kernel", one.kernel)]
-    facts += [("block", one.block and _triple(one.block)), ("thread", one.thread and _triple(one.thread))]
+        known.append(("largest error", number(one.max_error)))
+    known += [("pattern", one.pattern if one.pattern != "everything" else None), ("kernel", one.kernel)]
+    known += [("block", one.block and _triple(one.block)), ("thread", one.thread and _triple(one.thread))]
     if one.line:
-        facts.append((f"line {one.line}", one.text or ""))
+        known.append((f"line {one.line}", one.text or ""))
     elif one.text:
-        facts.append(("at", one.text))
+        known.append(("at", one.text))
     if one.detail:
-        facts.append(("detail", _shortened(one.detail)))
-    return [(name, value) for name, value in facts if value]
+        known.append(("detail", _shortened(one.detail)))
+    return [(name, value) for name, value in known if value]
 
 
 def number(value: float | None) -> str:

@@ -159,6 +159,17 @@ EXPLANATIONS: dict[Reason, str] = {
 }
 
 
+class WrongMap(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which elements of an output of this shape are wrong, in cells of `cell` elements a dimension (all 1 unless the output is large).
+
+    bits: a bit for each cell, row-major, set if an element of it is wrong; packed, deflated, in base64. grader.wrong reads it.
+    """
+
+    shape: list[int]
+    cell: list[int]
+    bits: str
+
+
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What was seen, where. Every field is optional; indices and coordinates count from 0, lines from 1."""
 
@@ -171,6 +182,7 @@ class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_
     pattern: str | None = None
     max_error: float | None = None
     tolerance: float | None = None
+    wrong: WrongMap | None = None
     kernel: str | None = None
     block: list[int] | None = None
     thread: list[int] | None = None

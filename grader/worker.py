@@ -576,6 +576,7 @@ def main(arguments: list[str]) -> None:
         simt.enable()
         simt.load_inline = worker.announce(simt.load_inline)
         simt.extension.around_variant = worker.announced_variant
+        simt.extension.build_ahead = ("check",)  # for the stage "safe": on a second core it is done when that begins
     cpp_extension.load_inline = worker.announce(cpp_extension.load_inline)
     cpp_extension.load = worker.announce(cpp_extension.load)
     worker.serve()

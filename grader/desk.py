@@ -1,0 +1,170 @@
+"""The student's desk: check a kernel in a notebook and see what is wrong, where and why; hints one step at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from pathlib import Path
+
+from grader import cells, hints, shown, warm
+from grader.shown import Words
+from grader.verdict import Outcome, Reason, Verdict
+from grader.waiting import waiting
+
+ROOT = Path(__file__).resolve().parent.parent
+_kept: dict[str, tuple[Verdict, list]] = {}  # verdicts and their pictures, by everything that they depend on
+KEPT = 64
+
+
+class Interrupted(KeyboardInterrupt):
+    """The check was stopped from the keyboard; its worker is gone. IPython shows the sentence without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class CannotCheck(ValueError):
+    """There is nothing that can be checked; the text says what to do. IPython shows it without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def check(what, *, case: str | None = None, hints: int = 0, problem: str | Path | None = None, seed: int | None = None, times: bool = False) -> Checked:
+    """Grade a kernel and show the verdict: its stages, the first failure in plain words, the lines, pictures.
+
+    what: a problem's name ("groupnorm" is kernels_student/groupnorm.py), the path of a file, or a ModelNew class defined in this
+    notebook. case: run this one only. hints: how many to show at once. problem: the name or the file of the problem, where `what`
+    does not say it. seed: of inputs and weights; without it, the same each time for a problem, so that a second look at the same
+    kernel shows the same numbers (`grader grade` draws a secret one). times: show seconds too.
+    A kernel that has not changed is not run again. Raises CannotCheck, and Interrupted where the keyboard stops it.
+    """
+    try:
+        return _checked(what, case, hints, problem, seed, times)
+    except KeyboardInterrupt:
+        raise Interrupted(STOPPED) from None
+
+
+def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
+    subject = _subject(what, problem)
+    seed = _seed(subject.problem) if seed is None else seed
+    key = warm.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
+    stays = warm.self_contained(subject.text, subject.path.parent)
+    if stays and key in _kept:
+        verdict, pictures = _kept[key]
+        return Checked(verdict, subject, pictures, hints_shown, times, case=case)
+    verdict = _graded(subject, case, seed)
+    pictures = _pictures(verdict)
+    if stays and warm.keepable(verdict):
+        while len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = verdict, pictures
+    return Checked(verdict, subject, pictures, hints_shown, times, case=case, news=_note(verdict, case, subject))
+
+
+def _graded(subject: cells.Subject, case: str | None, seed: int) -> Verdict:
+    from grader.cases import ProblemError
+    from grader.judge import Refused, grade
+
+    try:
+        with waiting(subject.name) as progress:
+            verdict = grade(subject.path, problem=subject.problem_file, seed=seed, progress=progress, case=case, worker=warm.SPARE.start)
+    except (ProblemError, Refused) as error:
+        raise CannotCheck(str(error)) from None
+    if verdict.reason is Reason.interrupted:
+        raise KeyboardInterrupt
+    warm.SPARE.prepare()
+    return verdict
+
+
+STOPPED = "Interrupted: the check was stopped and its worker has ended; run the cell again to start anew."
+
+
+def _pictures(verdict: Verdict) -> list:
+    """grader.pictures of it; none where they, or matplotlib, are missing."""
+    with contextlib.suppress(ImportError):
+        from grader import pictures
+
+        return pictures.of(verdict)
+    return []
+
+
+def _note(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:
+    """Tell the student's progress of it, unless outputs are being compared; what is new, in a sentence."""
+    if shown.plain() or case is not None:
+        return ""
+    with contextlib.suppress(Exception):  # a lost note is no reason to lose the verdict
+        from grader import progress
+
+        return progress.note(verdict, subject.problem if subject.cells else None)
+    return ""
+
+
+def _seed(name: str) -> int:
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+
+
+def _subject(what, problem) -> cells.Subject:
+    try:
+        return cells.subject(what, problem)
+    except cells.NothingThere as error:
+        raise CannotCheck(str(error)) from None
+
+
+class Checked:
+    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; hint(): one step further each time."""
+
+    def __init__(self, verdict: Verdict, subject: cells.Subject, pictures: list, hints_shown: int = 0, times: bool = False, case: str | None = None, news: str = ""):
+        self.verdict, self.pictures = verdict, pictures
+        self._subject, self._times, self._case, self._news = subject, times, case, news
+        self._hints = hints.of(verdict)
+        self._given = min(hints_shown, len(self._hints))
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict.outcome is Outcome.passed
+
+    def hint(self) -> Hint:
+        """The next hint."""
+        if self._hints and self._given < len(self._hints):
+            self._given += 1
+            return Hint(self._hints[self._given - 1], self._given, len(self._hints))
+        if self.passed:
+            return Hint("It passed: there is nothing to hint at.", 0, 0)
+        return Hint("That was the last hint." if self._hints else "There is no hint for this.", 0, 0)
+
+    def parts(self, pictures: bool = True) -> list[object]:
+        """What there is to show, for shown.as_text and shown.as_html."""
+        note = f"only the case {self._case}" if self._case else ""
+        drawn = self.pictures if pictures else []
+        parts = shown.verdict_parts(self.verdict, self._subject.text, drawn, self._subject.where, self._times, note)
+        for number, text in enumerate(self._hints[: self._given], 1):
+            parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
+        parts += [Words(self._news, "soft")] if self._news else []
+        if self._given < len(self._hints):
+            parts.append(Words("`.hint()` of this result gives a hint, and a plainer one each time.", "soft"))
+        return parts
+
+    def __repr__(self) -> str:
+        return shown.as_text(self.parts())
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return shown.bundle(self.parts())
+
+
+class Hint(str):
+    """A hint that displays itself."""
+
+    def __new__(cls, text: str, number: int, total: int):
+        made = super().__new__(cls, text)
+        made.head = f"Hint {number} of {total}" if number else ""
+        return made
+
+    def parts(self) -> list[object]:
+        return ([Words(self.head, "title")] if self.head else []) + [Words(str(self))]
+
+    def __repr__(self) -> str:
+        return shown.as_text(self.parts())
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return shown.bundle(self.parts())

@@ -1,0 +1,88 @@
+"""Which pictures explain a verdict's first failure, or a line that simt counted."""
+
+from __future__ import annotations
+
+import re
+
+from grader.pictures.access_map import access_map, past_the_end
+from grader.pictures.bank_map import bank_map
+from grader.pictures.error_map import error_map
+from grader.pictures.picture import Picture, clipped
+from grader.verdict import Evidence, Reason, Stage, Verdict
+
+_OUTSIDE = re.compile(r"(reads|writes|updates atomically) element (-?\d+) of `(\w+)`(?:, which has | \()(\d+) elements?")
+_BLOCK = re.compile(r"last full block of (\d+)")  # grader.pattern's words
+_VALUES = {
+    *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
+    *(Reason.nondeterministic, Reason.schedule_dependent),
+}
+
+
+def of(verdict: Verdict, launches=()) -> list[Picture]:
+    """The pictures that explain the first stage that did not pass; none where no picture helps.
+
+    Wrong values: the error map, unless all values are wrong alike. An access past an array's end: where it lies.
+    launches: simt.Launch of that case if they are known; the borders of the last one's blocks are drawn over the error map.
+    """
+    stage = verdict.first_problem
+    if stage is None or not stage.evidence:
+        return []
+    evidence = stage.evidence[0]
+    if stage.reason in _VALUES:
+        return _wrong(evidence, launches)
+    if stage.reason is Reason.out_of_bounds:
+        return _outside(stage, evidence)
+    return []
+
+
+def _wrong(evidence: Evidence, launches) -> list[Picture]:
+    if evidence.wrong is None or evidence.wrong_count == evidence.total:
+        return []
+    borders = _borders(launches[-1], evidence.wrong.shape) if launches else {}
+    if not borders and (block := _BLOCK.search(evidence.pattern or "")):
+        borders = {"block": int(block[1])}
+    try:
+        return [error_map(evidence.wrong, pattern=evidence.pattern, **borders)]
+    except ValueError:  # a verdict from elsewhere, whose map is none
+        return []
+
+
+def _borders(launch, shape: list[int]) -> dict:
+    """How the launch's blocks lie over the output, as far as its numbers tell: in two dimensions rows and columns, in one the flat
+    elements."""
+    threads, elements = launch.block, 1
+    for n in shape:
+        elements *= n
+    if len(shape) >= 2 and threads[1] > 1 and launch.grid[0] * threads[0] >= shape[-1] and launch.grid[1] * threads[1] >= shape[-2]:
+        return {"tile": (threads[1], threads[0])}
+    if threads[1] == threads[2] == 1 and abs(launch.grid[0] - -(-elements // threads[0])) <= 1:
+        return {"block": threads[0]}
+    return {}
+
+
+def _outside(stage: Stage, evidence: Evidence) -> list[Picture]:
+    found = _OUTSIDE.search(stage.message)
+    if not found:
+        return []
+    verb, index, array, elements = found[1], int(found[2]), found[3], int(found[4])
+    if 0 <= index < elements:
+        return []
+    who = {"thread": evidence.thread, "block": evidence.block} if evidence.thread and evidence.block else {}
+    return [past_the_end(array, index, elements, verb=verb, text=evidence.text or "", **who)]
+
+
+def of_line(line, text: str = "", row: int | None = None) -> list[Picture]:
+    """Of a simt.Line, the maps of those of its requests that cost more than they need: access maps of global, bank maps of shared memory.
+
+    text: the source line. row: elements in a row of the shared array, to draw the same after padding.
+    """
+    pictures = []
+    for request in line.requests:
+        shared, traffic = request.kind.startswith("shared"), getattr(line.counters, request.kind)
+        if request.excess <= 0:
+            continue
+        each = traffic.wavefronts / traffic.requests if shared else traffic.sectors_per_request
+        mean = f"this line on average: {each:.3g} {'wavefronts' if shared else 'sectors'} a request"
+        said = f"{clipped(text, 55)}  ({mean})" if text else mean
+        pictures.append(bank_map(request, row=row, text=said) if shared else access_map(request, text=said))
+    return pictures

@@ -1,0 +1,142 @@
+"""Reduction tree: which thread adds whose value at each step, and where threads wait for one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.pictures.picture import BLUE, CELL, FAINT, INK, PANEL, SOFT, VERMILION, WIDTH, Picture, axes, count, new_figure
+
+WIDEST = 32  # values drawn side by side
+KINDS = ("halving", "doubling", "shuffle")
+
+
+@dataclass(frozen=True)
+class Add:
+    """Thread `into` adds the value of `other` to its own."""
+
+    into: int
+    other: int
+
+
+def steps_of(values: int, kind: str = "halving") -> list[list[Add]]:
+    """The steps that add so many values (a power of two, one a thread).
+
+    kind: "halving": t adds t + s for s = n/2, n/4, ..., 1, threads side by side; "doubling": t adds t + s for s = 1, 2, 4, ..., threads
+    ever farther apart; "shuffle": as halving, by __shfl_down_sync in a warp. ValueError for another kind or number.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    if values < 2 or values & (values - 1):
+        raise ValueError(f"a tree adds a power of two of values, not {values}")
+    strides = [1 << i for i in range(values.bit_length() - 1)]
+    if kind == "doubling":
+        return [[Add(t, t + s) for t in range(0, values, 2 * s)] for s in strides]
+    return [[Add(t, t + s) for t in range(s)] for s in reversed(strides)]
+
+
+def sums(values: Sequence[float], steps: Sequence[Sequence[Add]]) -> list[list[float]]:
+    """What each thread holds before the first step and after each."""
+    held = [list(values)]
+    for step in steps:
+        before, after = held[-1], list(held[-1])
+        for add in step:
+            after[add.into] = before[add.into] + before[add.other]
+        held.append(after)
+    return held
+
+
+def reduction_tree(
+    values: int | Sequence[float] = 16, steps: Sequence[Sequence[Add]] | None = None, *, kind: str = "halving", barriers: Sequence[bool] | None = None,
+) -> Picture:  # fmt: skip
+    """Threads side by side, a step a row: an arrow from whose value is added to who adds it, and a line for each barrier.
+
+    values: how many there are (each drawn by its thread's number), or the values themselves: then each row shows what threads hold.
+    steps: by default those of `kind` (see steps_of). barriers: before which steps all threads wait; by default before all of them, and
+        before none of a "shuffle", whose lanes exchange registers. A missing one is drawn in orange.
+    ValueError for more than 32 values, or other barriers than steps.
+    """
+    given = None if isinstance(values, int) else list(values)
+    n = values if isinstance(values, int) else len(values)
+    if n > WIDEST:
+        raise ValueError(f"a tree of {n} values is too wide to draw: at most {WIDEST}")
+    steps = steps_of(n, kind) if steps is None else [list(step) for step in steps]
+    shuffles = kind == "shuffle"
+    waits = [not shuffles] * len(steps) if barriers is None else list(barriers)
+    if len(waits) != len(steps):
+        raise ValueError(f"there are {len(steps)} steps and {len(waits)} barriers: one each is needed")
+    missing = [] if shuffles else [i for i, wait in enumerate(waits, 1) if not wait]
+    additions = sum(map(len, steps))
+    alt = f"{n} values become one in {count(len(steps), 'step')} and {count(additions, 'addition')}"
+    alt += ", each lane adding what __shfl_down_sync brings." if shuffles else f", with {count(sum(waits), 'barrier')} between."
+    if missing:
+        alt += f" No barrier stands before step {' or '.join(map(str, missing))}: a thread may add a value that is not there yet."
+    elif steps:
+        step = steps[0]
+        alt += f" In step 1 thread {step[0].into} adds the value of thread {step[0].other}"
+        alt += f", thread {step[1].into} that of {step[1].other}." if len(step) > 1 else "."
+    return Picture("Reduction tree", alt, lambda: _draw(n, given, steps, waits, shuffles, missing))
+
+
+def _draw(n, given, steps, waits, shuffles, missing):
+    from matplotlib.patches import FancyArrowPatch
+
+    top, each = 0.9 if given else 0.76, 0.72
+    height = top + each * (len(steps) + 0.5) + 0.15
+    title = f"{n} values become one in {count(len(steps), 'step')}"
+    if missing:
+        title = f"No barrier before step {' or '.join(map(str, missing))}"
+    how = "each arrow: whose value is added; green: a thread at work; line: __syncthreads()"
+    if shuffles:
+        how = "each arrow: a __shfl_down_sync; lanes of a warp exchange registers"
+    figure = new_figure(height, title, how)
+    left, right = 0.95, 1.35
+    ax = axes(figure, left, top, WIDTH - left - right, each * (len(steps) + 0.5))
+    ax.set_xlim(-0.5, n - 0.5)
+    ax.set_ylim(len(steps) + 0.25, -0.25)
+    held = sums(given, steps) if given else None
+    size = min(0.3, (WIDTH - left - right) / n * 0.86)
+    for row in range(len(steps) + 1):
+        working = {add.into for add in steps[row - 1]} if row else set(range(n))
+        live = _live(n, steps[row:])
+        for t in range(n):
+            _node(ax, t, row, t in working, t in live, held[row][t] if held else t, size, n, each)
+        words = "at first" if row == 0 else f"step {row}"
+        ax.text(-0.5 - 0.1 * n / (WIDTH - left - right), row, words, ha="right", va="center", fontsize=9)
+        if row:
+            n_adds = len(steps[row - 1])
+            at = f"{count(n_adds, 'sum')} used" if shuffles else f"{count(n_adds, 'thread')} add" + ("s" if n_adds == 1 else "")
+            ax.text(n - 0.5 + 0.1 * n / (WIDTH - left - right), row, at, ha="left", va="center", fontsize=9, color=SOFT)
+    for t in range(n if given else 0):
+        ax.text(t, -size / 2 / each - 0.05, f"thread {t}" if n <= 8 else f"{t}", ha="center", va="bottom", fontsize=8, color=SOFT)
+    reach = size / 2 / each
+    for row, step in enumerate(steps):
+        for i, add in enumerate(step):
+            start, end = (add.other, row + reach), (add.into, row + 1 - reach)
+            look = dict(arrowstyle="-|>", mutation_scale=7, color=BLUE, linewidth=1.0, shrinkA=0, shrinkB=0)
+            ax.add_patch(FancyArrowPatch(start, end, gid=f"tree-{row}-{i}", **look))
+        if shuffles:
+            continue
+        y = row + 0.5
+        if waits[row]:
+            ax.plot([-0.5, n - 0.5], [y, y], color=INK, linewidth=1.1, alpha=0.75, gid=f"tree-barrier-{row}")
+        else:
+            ax.plot([-0.5, n - 0.5], [y, y], color=VERMILION, linewidth=1.4, linestyle=(0, (2, 3)))
+            ax.text(n - 0.5 + 0.1 * n / (WIDTH - left - right), y, "no barrier!", ha="left", va="center", fontsize=9, color=VERMILION, fontweight="bold")
+    return figure
+
+
+def _live(n: int, steps) -> set[int]:
+    """Threads whose value is still used: by a later step, or as the result."""
+    return {t for step in steps for add in step for t in (add.into, add.other)} or {0}
+
+
+def _node(ax, t: int, row: int, working: bool, live: bool, label, size: float, n: int, each: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    wide = 0.86 if n > 1 else 0.3
+    tall = size / each
+    face = "#BFE3D6" if working and row else CELL if live else PANEL
+    ax.add_patch(Rectangle((t - wide / 2, row - tall / 2), wide, tall, facecolor=face, edgecolor=SOFT if live else FAINT, linewidth=0.7, zorder=2))
+    said = f"{label}" if isinstance(label, int) else f"{label:.4g}"
+    ax.text(t, row, said, ha="center", va="center", fontsize=9 if n <= 16 else 6.5, color=INK if live else SOFT, zorder=3)
