@@ -3,7 +3,6 @@
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
-LESSON ?= lessons/01_naive_conv.ipynb
 GROUPNORMS := kernels_ref/groupnorm/solution.py kernels_student/groupnorm.py \
 	tests/specimens/groupnorm_stats_per_position.py
 # torch finds ninja, and recipes find grader, by this path.
@@ -28,11 +27,12 @@ demo: $(READY)  ## grade three GroupNorm kernels: a right one, an unwritten one,
 		|| { echo "These are not the verdicts that the demo should give: passed, not attempted, failed." >&2; exit 1; }
 
 test: $(READY)  ## run every test and every lesson
-	pytest -n 2
+	pytest -n 2 -rs
 	pytest -n 2 --dist loadfile --nbval --nbval-current-env lessons
 
 lab: $(READY)  ## open the first lesson in JupyterLab
-	jupyter lab $(LESSON)
+	@jupyter trust lessons/*.ipynb >/dev/null  # else their outputs are shown without their style
+	@jupyter lab --config=lessons/.jupyter/config.py $(if $(LESSON),--LabApp.default_url=/lab/tree/$(LESSON))
 
 bench: $(READY)  ## print this machine's figures beside stock load_inline's
 	python benchmarks/cpu.py

@@ -113,11 +113,11 @@ def test_was_run_in_order(path):
 @each_lesson
 def test_grades_its_exercise(path):
     """Does the lesson grade a student's file, and show what is printed before it is solved?"""
-    graded = [cell for cell in cells(path, "code") if "grader.grade(" in cell.source]
+    graded = [cell for cell in cells(path, "code") if "grader.check(" in cell.source]
     assert len(graded) == 1
-    student = re.search(r'grader\.grade\("([^"]+)"', graded[0].source)[1]
-    assert (path.parent / student).is_file()
-    assert "not_attempted" in graded[0].outputs[0].text
+    name = re.search(r'grader\.check\("(\w+)"', graded[0].source)[1]
+    assert (ROOT / "kernels_student" / f"{name}.py").is_file()
+    assert f"{name}: not attempted" in graded[0].outputs[0].data["text/plain"]
 
 
 def test_folded_solution_of_lesson_1_is_the_reference():

@@ -1,0 +1,25 @@
+"""How `make lab` starts JupyterLab: the whole course in the file browser, nothing fetched from outside, Ctrl-C ends it."""
+
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COURSE = HERE.parent.parent
+
+c = get_config()  # noqa: F821  (JupyterLab defines it)
+
+# Without this the root is the opened notebook's folder, and kernels_student/ could not be reached.
+c.ServerApp.root_dir = str(COURSE)
+c.LabApp.default_url = "/lab/tree/lessons/01_naive_conv.ipynb"
+c.ServerApp.answer_yes = True  # Ctrl-C ends the server and its kernels without asking
+c.ServerApp.allow_root = True  # the usual user of a container on a GPU server; only this computer is listened to
+c.KernelManager.transport_encryption = "auto"  # others on a shared machine cannot listen to a kernel
+c.Application.log_level = "ERROR"  # says the address to open, and what goes wrong
+
+# No request leaves the computer.
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
+c.LabApp.extension_manager = "readonly"
+c.LanguageServerManager.autodetect = False  # looking for language servers starts npm
+
+# The course's own defaults, in overrides.json; what a student sets in the Settings menu still wins.
+c.LabApp.app_settings_dir = str(HERE)
