@@ -284,7 +284,7 @@ def _units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str
     units = []
     by_hand = []
     rewritten_cpp = [rewrite(s, _label("cpp_sources", i, len(cpp)), cuda=False) for i, s in enumerate(cpp)]
-    rewritten_cuda = [rewrite(s, _label("cuda_sources", i, len(cuda)), cuda=True, mark_locals=mode == "check") for i, s in enumerate(cuda)]
+    rewritten_cuda = [rewrite(s, _label("cuda_sources", i, len(cuda)), cuda=True, mode=mode) for i, s in enumerate(cuda)]
     by_hand = [_label("cpp_sources", i, len(cpp)) for i, r in enumerate(rewritten_cpp) if r.binds_by_hand]
     by_hand += [_label("cuda_sources", i, len(cuda)) for i, r in enumerate(rewritten_cuda) if r.binds_by_hand]
     _check_bindings(by_hand, functions)

@@ -44,13 +44,14 @@ class Family:
 
 # Without scalar replacement a float4 stays one access of 16 bytes. What nvcc does not do to accesses: nothing merges two
 # blocks or what they load or store, or makes vectors of what stands alone, or gives lanes that went different ways a copy
-# each of what comes after. What it does: loops of constant length are unrolled, which spares loads.
+# each of what comes after. What it does: loops of constant length are unrolled, which spares loads (simt/unrolled.py; the
+# pass that is disabled would unroll those of any length).
 _GCC_PROBES = [*_PROBES, "-fno-tree-sra", "--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"]
 _GCC_APART = (
     "-fno-crossjumping -fno-tree-tail-merge -fno-tree-sink -fno-tree-vectorize -fno-ipa-icf -fno-thread-jumps -fno-split-paths -fno-code-hoisting "
     "-O3 -fno-unswitch-loops -fno-split-loops -fno-version-loops-for-strides -fno-loop-interchange -fno-loop-unroll-and-jam -fno-ipa-cp-clone "
     "-fno-tree-loop-distribution -fno-tree-loop-distribute-patterns -fno-peel-loops --param=max-completely-peel-times=64 "
-    "--param=max-completely-peeled-insns=4000"
+    "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"
 ).split()
 GCC = Family(
     "GCC",

@@ -48,7 +48,7 @@ _LIBRARY = {
 # Functions of simt's headers that a GPU has as one instruction or two: what they count as.
 _OWN = (
     (re.compile(r"^(_Z\d+)?__(expf|exp10f|logf|log2f|log10f|sinf|cosf|tanf|tanhf|powf|fdividef)|^rsqrtf$"), {"instructions": 2.0, "fp32_fast": 1.0}),
-    (re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)"), {"instructions": 1.0, "convert": 1.0}),
+    (re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)|^_ZN6nvcuda4wmma\d+__float_to_tf32"), {"instructions": 1.0, "convert": 1.0}),
     (re.compile(r"^_Z\d+__(reduce|match)|^_ZN4simt(8shuffled|6voters|8matching)"), {"instructions": 1.0}),
     (re.compile(r"^simt_barrier|^_ZN4simt(12barrier_vote|8exchange|11active_mask|12grid_barrier)|^_Z\d+(atomic|__threadfence)"), {"instructions": 1.0}),
 )
@@ -249,6 +249,7 @@ def _blocks(function: Function, number: int, stand_ins: dict[int, int]) -> Itera
     probes = [i for i, instruction in enumerate(code) if instruction.callee.startswith(_BLOCK)]
     first = _reached(code, 0, set(probes), include_start=True)[1]
     costs = [_cost(function, i) for i in range(len(code))]
+    _fold_addresses(code, costs)
     reached = {i: _reached(code, i, set(probes)) for i in probes}
     offsets = {i: f"{_returns_to(code, stand_ins.get(i, i)):x}" for i in probes}
     under = _predicated(code, reached, costs)
@@ -338,14 +339,69 @@ def _following(instruction: Instruction) -> list[int]:
     return [n for n in dict.fromkeys((instruction.next, instruction.target)) if n >= 0]
 
 
+# ---- addresses ----
+
+_FAMILIES = {name: f"r{n}" for n, names in enumerate(("ax", "bx", "cx", "dx", "si", "di", "bp")) for name in (f"r{names}", f"e{names}")}
+_TO_ARGUMENT = re.compile(r"^%(r\w+),%rdi$")
+_DISPLACED = re.compile(r"^-?0x[0-9a-f]+\(%\w+\),%\w+$")
+_MOST_IN_CHAIN = 8
+
+
+def _register(operand: str) -> str:
+    """%rbx, %ebx -> one name."""
+    name = operand.strip().lstrip("%")
+    return _FAMILIES.get(name, name.removesuffix("d") if re.fullmatch(r"r\d+d?", name) else name)
+
+
+def _fold_addresses(code: list[Instruction], costs: list[dict[str, float]]) -> None:
+    """An access's address is made by a chain of instructions, which end in the probe's argument: a GPU has one for index and
+    base, and none for a constant distance from another address, which is part of the load or store."""
+    if _ARGUMENT != "%rdi":
+        return
+    for i, instruction in enumerate(code):
+        if not _ACCESS.match(instruction.callee):
+            continue
+        copy = next((j for j in range(i - 1, max(-1, i - 6), -1) if code[j].callee or _writes_argument(code[j])), -1)
+        if copy < 0 or not (found := _TO_ARGUMENT.match(code[copy].operands)) or code[copy].name != "mov":
+            continue
+        chain, displaced = _chain(code, copy, _register(found[1]))
+        for j in chain:
+            costs[j] = costs[j] | {"instructions": 0.0}
+        if chain and not displaced:
+            costs[chain[0]]["instructions"] = 1.0
+
+
+def _chain(code: list[Instruction], copy: int, register: str) -> tuple[list[int], bool]:
+    """The instructions before `copy` that make the register's value, the last one first; whether it all begins with a
+    constant added to another register."""
+    chain: list[int] = []
+    for j in range(copy - 1, max(-1, copy - 24), -1):
+        instruction = code[j]
+        if _jumps(instruction.name) or (instruction.callee and "__tls_get_addr" not in instruction.callee) or len(chain) == _MOST_IN_CHAIN:
+            break
+        source, _, target = instruction.operands.rpartition(",")
+        if instruction.callee or _register(target) != register or not target.startswith("%") or instruction.name.startswith(("cmp", "test")):
+            continue
+        if not instruction.name.startswith(("movs", "movz", "lea", "add", "sub", "shl", "sal")) or _DIVIDES.match(instruction.name):
+            break
+        if instruction.name.startswith("lea") and "(" in source:
+            chain.append(j)
+            return chain, bool(_DISPLACED.match(instruction.operands))
+        chain.append(j)
+        if instruction.name.startswith("mov") and _register(source) != register:
+            break
+    return chain, False
+
+
 # ---- what an instruction does ----
 
 _X86_FP = re.compile(r"^v?(addsub|add|sub|mul|div|sqrt|f?n?m(?:add|sub)\d*)(ss|sd|ps|pd)$")
 _LANES = {"ss": 1, "sd": 1, "ps": 4, "pd": 2}
-# What keeps registers across calls, moves them, makes room for that, or finds variables that are a GPU's special registers.
+# What keeps registers across calls, moves them, makes room for that, or finds variables that are a GPU's special registers;
+# and what takes a value of 64 bits apart, which a GPU holds in two registers.
 _STACK = re.compile(
-    r"^v?mov(?:s[sd]|[lqd]|aps|apd|dqa)? (?:.*\(%rsp\)|%\w+,%\w+$|.*%fs:|\S+\(%rip\),%r)|^(?:sub|add) \S+,%rsp|"
-    r"^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,|^mov [wx]\d+, [wx]\d+$|^fmov [sd]\d+, [sd]\d+$|^mrs .*tpidr"
+    r"^v?mov(?:s[sd]|[lqd]|aps|apd|dqa)? (?:.*\(%rsp\)|%\w+,%\w+$|.*%fs:|\S+\(%rip\),%r)|^(?:sub|add) \S+,%rsp|^shr \$0x20,%r|"
+    r"^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,|^mov [wx]\d+, [wx]\d+$|^fmov [sd]\d+, [sd]\d+$|^lsr x\d+, x\d+, #32$|^mrs .*tpidr"
 )
 _ARM_FP = re.compile(r"^f(add|sub|mul|nmul|div|sqrt|n?madd|n?msub|mla|mls)$")
 _DIVIDES = re.compile(r"^[us]?i?div")

@@ -176,7 +176,7 @@ def make(path: Path, mode: str, flags: tuple[str, ...] = (), device: str = DEFAU
     if not any(_has_main(s.text) for s in sources.values()):
         raise CompileError([Diagnostic(path.name, 0, 0, "error", "There is no main(): a program starts there.")])
     kernels = {name: kernel for s in chosen for name, kernel in kernels_of(s.text).items()}
-    rewritten = [rewrite(s.text, s.label, mark_locals=mode == "check", known=kernels) for s in chosen]
+    rewritten = [rewrite(s.text, s.label, mode=mode, known=kernels) for s in chosen]
     shared = list(dict.fromkeys(name for r in rewritten for name in r.shared))
     main, *others = [f"#line 1 {_quoted(s.label)}\n{_redirected(r.text, s, sources)}" for s, r in zip(chosen, rewritten)]
     if others:

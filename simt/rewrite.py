@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from .dropped_calls import mark_dropped
 from .errors import Diagnostic, Unsupported
-from .local_marks import mark_locals as _mark_locals
+from .local_marks import mark_locals
 from .refuse import refuse
 from .tokens import Token, angle_end, angle_start, blank, closing_of, directives_of, flat, newlines, next_token, opening_of, source_line, split_at_commas, text_at, tokenize
+from .unrolled import unroll
 from .whole_values import store_whole
 
 # Qualifiers that mean nothing on a CPU, and what stands in their place.
@@ -56,14 +57,14 @@ class Rewritten:
     constants: list[str] = field(default_factory=list)  # variables in constant memory
 
 
-def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = False, known: dict[str, Kernel] | None = None) -> Rewritten:
+def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", known: dict[str, Kernel] | None = None) -> Rewritten:
     """Rewrites one source.
 
     label: what the student knows the source as ("cuda_sources"), used in messages and in #line.
     cuda: False for C++ sources, in which only torch's words for the GPU change.
     known: kernels of other files of the same program, which this one may launch.
-    mark_locals: whether local variables without a value get the mark of memory that nobody wrote, dynamic shared memory its
-    name, and calls whose results are dropped are told of (checked builds).
+    mode: what it is built for. With checks, local variables without a value get the mark of memory that nobody wrote, dynamic
+    shared memory its name, and calls whose results are dropped are told of; counting, loops of constant length are unrolled.
     Raises Unsupported where the source uses what has no counterpart on the CPU.
     """
     source = source.removeprefix("\ufeff")  # a byte order mark
@@ -77,13 +78,15 @@ def rewrite(source: str, label: str, cuda: bool = True, mark_locals: bool = Fals
         launched = {**(known or {}), **kernels}
         _launches(tokens, launched, label)
         _pointer_launches(tokens, launched)
-        shared, arrays = _shared(tokens, label, mark_locals)
+        shared, arrays = _shared(tokens, label, mode == "check")
         constants = _constants(tokens)
         _qualifiers(tokens)
         store_whole(tokens)
-        if mark_locals:
-            _mark_locals(tokens, bodies)
+        if mode == "check":
+            mark_locals(tokens, bodies)
             mark_dropped(tokens)
+        if mode == "count":
+            unroll(tokens)
     _places(tokens)
     for bracket in arrays:  # else g++ constructs an array of a class, of half for instance, when a thread first comes by
         bracket.text += " = {}" if bracket.text == "]" else ""

@@ -198,6 +198,7 @@ void Counter::find_regions() {
   if (job_->launch->config.shared > 0)
     add(worker_.dynamic_base, static_cast<std::uint64_t>(worker_.dynamic_shared - worker_.dynamic_base), Space::shared);
   if (worker_.stacks) add(worker_.stacks, worker_.stacks_bytes, Space::local);
+  stacks_known_ = worker_.stacks;
   fibers_known_ = worker_.fibers.size();
   for (const auto& fiber : worker_.fibers)
     if (!worker_.stacks || fiber->low < worker_.stacks || fiber->low >= worker_.stacks + worker_.stacks_bytes)
@@ -273,7 +274,6 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
     pattern.cost.sectors = pattern.cost.ideal_sectors = 0;
     shared_cost(request, pattern.cost, atomic && !spot.increments);
   }
-  if (space == Space::global && atomic) atomic_cost(request, pattern.cost);
   pattern.marks = space == Space::global;
   if (!pattern.marks) return;
   // Memory of tensors is aligned to 64 bytes here, but to a whole line at least on a GPU: an argument says where it begins.
@@ -281,6 +281,12 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
   std::uint64_t nearest = 0;
   for (unsigned i = 0; i < launch.argument_count; ++i)
     if (const auto at = reinterpret_cast<std::uint64_t>(launch.arguments[i].pointer); at <= pattern.base && at > nearest) nearest = at;
+  if (atomic) {
+    std::uint64_t origin = nearest;
+    for (const Variable& variable : job_->module->variables)
+      if (pattern.base - (job_->module->base + variable.offset) < variable.bytes) origin = job_->module->base + variable.offset;
+    atomic_cost(request, origin, pattern.cost);
+  }
   pattern.shift = nearest & 64;
   const std::uint64_t now = (pattern.base - pattern.shift) / 32 % 4;
   for (std::uint64_t i = 0; i < 4; ++i) pattern.lines[i] = lines_of(pattern.span, pattern.spans, 128 - pattern.shift + (i - now) % 4 * 32);
@@ -534,6 +540,7 @@ void Counter::learn_edges() {
 
 // Replays what there is; `all`: to the last event, also where lanes would wait for others.
 void Counter::consume(Block& block, bool all) {
+  if (stacks_known_ != worker_.stacks) find_regions();      // they are made when a thread waits for the first time
   for (unsigned t = 0; t < threads_; ++t) events_ += static_cast<std::uint64_t>(stop_[t] - at_[t]);
   if (flow_->any_open()) learn_edges();
   for (unsigned w = 0; w < warps_.size(); ++w) {

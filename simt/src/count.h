@@ -205,6 +205,7 @@ class Counter {
   std::shared_ptr<Flow> flow_;
   std::vector<Variable> constants_;
   std::vector<Region> regions_;
+  const void* stacks_known_ = nullptr;
   std::size_t fibers_known_ = 0;
   mutable std::vector<bool> met_array_;                  // which of the job's static shared arrays were accessed
 

@@ -3,10 +3,28 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace simt {
+namespace {
+
+// A text's pieces between separators. (Not by operator>> of a stream: where the linker took libstdc++ from its archive, there
+// are two of them in a process, and that one fails for numbers.)
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find(separator, from), text.size());
+    if (to > from) parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+std::uint64_t hexadecimal(const std::string& text) { return std::stoull(text, nullptr, 16); }
+
+}  // namespace
 
 // Lines of the list: `function LOW HIGH ID`, a function's range of addresses (a function may have several), and
 // `block OFFSET FUNCTION entry|- open|closed NEXT,NEXT… UNDER INSTRUCTIONS FLOPS …`; addresses are hexadecimal, `end` leaves;
@@ -16,38 +34,32 @@ Flow::Flow(const Module& module) {
   struct Line { int block; std::string next, under; };
   std::vector<Line> lines;
   for (std::string text; std::getline(list, text);) {
-    std::istringstream words(text);
-    std::string kind, entry, open, next, under;
-    words >> kind;
-    if (kind == "function") {
-      Function function{};
-      words >> std::hex >> function.low >> function.high >> std::dec >> function.id;
-      functions_.push_back(function);
-    } else if (kind == "increment") {
-      std::uint64_t offset = 0;
-      words >> std::hex >> offset;
-      increments_.insert(offset);
-    } else if (kind == "block") {
-      std::uint64_t offset = 0;
+    const std::vector<std::string> words = split(text, ' ');
+    if (words.size() == 4 && words[0] == "function") {
+      functions_.push_back({hexadecimal(words[1]), hexadecimal(words[2]), std::stoi(words[3])});
+    } else if (words.size() == 2 && words[0] == "increment") {
+      increments_.insert(hexadecimal(words[1]));
+    } else if (words.size() >= 9 && words[0] == "block") {
       Block block;
-      words >> std::hex >> offset >> std::dec >> block.function >> entry >> open >> next >> under >> block.instructions >> block.flops;
-      block.entry = entry == "entry";
-      block.open = open == "open";
+      block.function = std::stoi(words[2]);
+      block.entry = words[3] == "entry";
+      block.open = words[4] == "open";
+      block.instructions = std::stod(words[7]);
+      block.flops = std::stod(words[8]);
       const int id = static_cast<int>(blocks_.size());
-      by_offset_[offset] = id;
+      by_offset_[hexadecimal(words[1])] = id;
       blocks_.push_back(block);
       open_ += block.open;
-      lines.push_back({id, next, under});
+      lines.push_back({id, words[5], words[6]});
     }
   }
   std::sort(functions_.begin(), functions_.end(), [](const Function& a, const Function& b) { return a.low < b.low; });
   for (const Line& line : lines) {
-    std::istringstream parts(line.next);
-    if (line.under != "-") blocks_[at(line.block)].under = block_at(std::stoull(line.under, nullptr, 16));
+    if (line.under != "-") blocks_[at(line.block)].under = block_at(hexadecimal(line.under));
     auto& next = blocks_[at(line.block)].next;
-    for (std::string part; std::getline(parts, part, ',');) {
+    for (const std::string& part : split(line.next, ',')) {
       if (part == "end") next.push_back(-1);
-      else if (part != "-") next.push_back(block_at(std::stoull(part, nullptr, 16)));
+      else if (part != "-") next.push_back(block_at(hexadecimal(part)));
     }
   }
 }

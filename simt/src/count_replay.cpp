@@ -189,8 +189,8 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   pattern.lanes = lanes;
   pattern.marked = 0;
   pattern.space = space_of(address, &pattern.low, &pattern.size);
-  // A shift by whole sectors costs the same, and in shared memory one by whole words.
-  pattern.within = pattern.space == Space::shared ? 3 : 31;
+  // A shift by whole sectors costs the same, and in shared memory one by whole words; but an atomic operation's lines have banks.
+  pattern.within = pattern.space == Space::shared ? 3 : spot.event == Event::atomic ? ~std::uint32_t(0) : 31;
   pattern.offset = address & pattern.within;
   cost_of(pattern, spot, {addresses, lanes, spot.bytes});
   keep(spot, pattern, addresses);

@@ -31,8 +31,8 @@ struct Span {
 std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift);
 // Everything but the wavefronts. `spans` takes up to 32 runs, in ascending order; returns how many there are.
 unsigned global_cost(const Request& request, Cost& cost, Span* spans);
-// Instead of its sectors, those of an atomic operation on global memory.
-void atomic_cost(const Request& request, Cost& cost);
+// Instead of its sectors, those of an atomic operation on global memory. origin: where the array begins.
+void atomic_cost(const Request& request, std::uint64_t origin, Cost& cost);
 // Adds the wavefronts of an access to shared memory. alone: lanes at the same word are served one after the other.
 void shared_cost(const Request& request, Cost& cost, bool alone);
 

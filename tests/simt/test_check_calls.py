@@ -119,5 +119,5 @@ def test_is_an_error_that_is_looked_at_no_finding(kernels):
     ],
 )
 def test_is_a_call_marked_where_its_result_is_dropped(text, marked):
-    assert ("simt::Dropped" in rewrite(text, "a.cu", mark_locals=True).text) == marked
+    assert ("simt::Dropped" in rewrite(text, "a.cu", mode="check").text) == marked
     assert "simt::Dropped" not in rewrite(text, "a.cu").text
