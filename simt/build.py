@@ -296,7 +296,7 @@ def _units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str
         # No kernel is in there, so no probe is needed: one object serves all modes.
         units.append(Unit("cpp_sources", text, _header_for(rewritten_cpp), flags, _student_lines(cpp, "cpp_sources")))
     if cuda:
-        text = CUDA_MACROS + names(kernels, shared, [c for r in rewritten_cuda for c in r.constants]) + _marked(rewritten_cuda, "cuda_sources")
+        text = _macros(cuda) + names(kernels, shared, [c for r in rewritten_cuda for c in r.constants]) + _marked(rewritten_cuda, "cuda_sources")
         units.append(Unit("cuda_sources", text, _header_for(rewritten_cuda), flags, _student_lines(cuda, "cuda_sources"), mode))
     return units, kernels, shared
 
@@ -316,6 +316,11 @@ CUDA_MACROS = """#define __CUDACC__ 1
 #define __builtin_align__(n) __attribute__((aligned(n)))
 #define __device_builtin__
 """
+
+
+def _macros(cuda: list[str]) -> str:
+    """A source with TF32 fragments is built as for the first GPUs that have them, so that what it keeps for older ones stays out."""
+    return CUDA_MACROS.replace("__CUDA_ARCH__ 750", "__CUDA_ARCH__ 800") if any("precision::tf32" in s for s in cuda) else CUDA_MACROS
 
 
 def _student_lines(sources: list[str], kind: str) -> dict[tuple[str, int], str]:

@@ -25,6 +25,7 @@ _EVENTS = {2: "loads", 3: "stores", 4: "atomics"}
 _SPACES = ("global", "shared", "local", "constant", "ignored")
 _ITSELF = 5  # the place of a block's own sums
 _BARRIER, _EXCHANGE, _GRID_BARRIER = 1, 2, 3
+_TENSOR = "wmma::mma_sync()"  # what tensor cores do, among the exchanges
 _TOTALS = (
     "warp_instructions", "thread_instructions", "flops", "global_requests", "global_sectors", "shared_requests", "shared_wavefronts",
     "atomic_requests", "atomic_lanes", "barriers", "exchanges", "branches", "divergent_branches", "local_requests", "constant_requests",
@@ -105,7 +106,7 @@ class Counters:
     barriers: warps arriving at __syncthreads(); grid_barriers likewise; exchanges: shuffles, votes, __syncwarp() of warps
     flops: floating-point operations, a fused one as 2, a division or a function of the library as many as nvcc makes of it
         (simt.disassembly.FLOPS; smsp__sass_thread_inst_executed_op_fadd_pred_on.sum + fmul + 2 · ffma, and of doubles)
-    mix: instructions of threads by kind (simt.disassembly.COLUMNS)
+    mix: instructions of threads by kind (simt.disassembly.COLUMNS); "tensor": mma_sync() of wmma, in lanes
     """
 
     global_loads: Traffic = _traffic()
@@ -474,6 +475,8 @@ TRAFFICS = {f.name for f in dataclasses.fields(Counters) if f.default_factory is
 def _add_meeting(counters: Counters, spot: dict, tally: list[float]) -> None:
     name = {_BARRIER: "barriers", _EXCHANGE: "exchanges", _GRID_BARRIER: "grid_barriers"}[spot["together"]]
     setattr(counters, name, getattr(counters, name) + tally[0])
+    if spot["what"] == _TENSOR:
+        counters.mix["tensor"] = counters.mix.get("tensor", 0) + tally[1]
 
 
 def _add_block(whole: Counters, at, here, spot: dict, ran: dict[int, tuple[float, float]], blocks: dict[int, disassembly.Block], line_of) -> None:

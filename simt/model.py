@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from .devices import DEVICES, Device
 
 SECTOR = 32  # bytes
-MEDIAN_ERROR = 0.19  # of benchmarks/MODEL.md's micro-kernels and those of kernels_ref on an H200; a test holds it against the data
+MEDIAN_ERROR = 0.13  # of benchmarks/MODEL.md's micro-kernels and those of kernels_ref on an H200; a test holds it against the data
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Gpu:
 
     dram, l2: bytes a second, as the datasheet or whitepaper says (dram) or as measured (l2). fp32, fp64, sfu: lanes of a
     multiprocessor that do one operation a clock (sfu: the special-function unit). l1_bytes: L1 and shared memory together.
-    l1_cycles, l2_cycles, dram_ns: latency of a load that hits there.
+    l1_cycles, l2_cycles, dram_ns: latency of a load that hits there. tensor: multiply-adds of 16-bit numbers, summed in
+    float32, that a multiprocessor's tensor cores do a clock for wmma; TF32 half as many.
     """
 
     dram: float
@@ -35,6 +36,7 @@ class Gpu:
     l1_cycles: float
     l2_cycles: float
     dram_ns: float
+    tensor: float
 
 
 _KIB, _TERA, _GIGA = 1 << 10, 1e12, 1e9
@@ -46,13 +48,15 @@ _KIB, _TERA, _GIGA = 1 << 10, 1e12, 1e9
 # whitepaper (5120 bytes a clock) and Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture (2022); H200, measured
 # (benchmarks/micro/streams.cu, chase.cu), and H100, the same chip; L4 and RTX 4060 Laptop: 64 bytes a clock and
 # multiprocessor, at 0.55 of that as on the H200, with the latencies of the H200: no source, an assumption.
+# Tensor cores: the datasheets' dense rates by multiprocessors and clock. Hopper's reach theirs by wgmma alone; mma, which wmma
+# becomes, gets 62.9 % of it: Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024).
 GPUS: dict[str, Gpu] = {
-    "T4": Gpu(320 * _GIGA, 1.27 * _TERA, 64, 2, 16, 96 * _KIB, 32, 188, 273),
-    "A100": Gpu(1555 * _GIGA, 7.2 * _TERA * 0.7, 64, 32, 16, 192 * _KIB, 33, 200, 400),
-    "L4": Gpu(300 * _GIGA, 4.1 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350),
-    "H100": Gpu(3350 * _GIGA, 8.0 * _TERA, 128, 64, 16, 256 * _KIB, 33, 290, 346),
-    "H200": Gpu(4800 * _GIGA, 8.0 * _TERA, 128, 64, 16, 256 * _KIB, 33, 290, 346),
-    "RTX 4060 Laptop": Gpu(256 * _GIGA, 2.0 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350),
+    "T4": Gpu(320 * _GIGA, 1.27 * _TERA, 64, 2, 16, 96 * _KIB, 32, 188, 273, 512),
+    "A100": Gpu(1555 * _GIGA, 7.2 * _TERA * 0.7, 64, 32, 16, 192 * _KIB, 33, 200, 400, 1024),
+    "L4": Gpu(300 * _GIGA, 4.1 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350, 512),
+    "H100": Gpu(3350 * _GIGA, 8.0 * _TERA, 128, 64, 16, 256 * _KIB, 33, 290, 346, 2048 * 0.629),
+    "H200": Gpu(4800 * _GIGA, 8.0 * _TERA, 128, 64, 16, 256 * _KIB, 33, 290, 346, 2048 * 0.629),
+    "RTX 4060 Laptop": Gpu(256 * _GIGA, 2.0 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350, 256),
 }
 
 # What nvcc makes of one operation: instructions, and how many of them the special-function unit takes. From ncu's counts of
@@ -62,6 +66,14 @@ EXPANSION: dict[str, tuple[float, float]] = {
     "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1), "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_other": (60, 1),
     "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
 }  # fmt: skip
+
+
+# Multiply-adds of 16-bit numbers that tensor cores do in the time of one mma_sync(): 16 x 16 x 16, or half of that in TF32.
+# (Of 8-bit integers it takes half as long, which is not looked at.)
+TENSOR_STEP = 16 * 16 * 16
+
+# Parts of a multiprocessor, which work side by side.
+_INSIDE = ("L1 and shared-memory wavefronts", "instruction issue", "fp32 arithmetic", "fp64 arithmetic", "special functions", "tensor cores")
 
 
 @dataclass(frozen=True)
@@ -243,10 +255,11 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
         "fp32 arithmetic": on_each(units["fp32"], gpu.fp32 / 32),
         "fp64 arithmetic": on_each(units["fp64"], gpu.fp64 / 32),
         "special functions": on_each(units["special"], gpu.sfu / 32),
+        "tensor cores": on_each(work.mix.get("tensor", 0) * TENSOR_STEP, gpu.tensor),
         "atomics": _atomics(work, chip, constants),
         "latency": _latency(work, gpu, chip, fits.blocks, total, moved, clock, constants),
     }
-    inside = max(terms[name] for name in ("L1 and shared-memory wavefronts", "instruction issue", "fp32 arithmetic", "fp64 arithmetic", "special functions"))
+    inside = max(terms[name] for name in _INSIDE)
     outside = max(terms[name] for name in ("DRAM bytes", "L2 bytes", "atomics"))
     power = constants.together
     working = sum(t**power for t in (inside, outside, terms["block dispatch"], terms["latency"])) ** (1 / power)

@@ -614,6 +614,29 @@ def test_check_of_a_model(simt):
     assert done.returncode == 0, done.stderr
 
 
+LOCAL = """#include <cuda_runtime.h>
+__device__ __noinline__ void fill(float* held, int by) {
+  for (int i = 0; i < 16; ++i) held[i * by % 16] = i;
+}
+__global__ void turn(float* out, int by) {
+  float held[16];
+  __syncthreads();
+  fill(held, by);
+  out[threadIdx.x] = held[by];
+}
+int main() { float* out; cudaMalloc(&out, 256); turn<<<1, 64>>>(out, 3); cudaDeviceSynchronize(); cudaFree(out); }
+"""
+
+
+def test_a_first_launch_knows_local_memory(simt, tmp_path):
+    """Are accesses to a thread's own array local ones, also in the launch whose barrier makes the first stacks?"""
+    done = simt("count", "--json", "counted.json", "a.cu", files={"a.cu": LOCAL})
+    assert done.returncode == 0, done.stderr
+    (launch,) = json.loads((tmp_path / "counted.json").read_text())["launches"]
+    assert launch["counters"]["global_stores"]["requests"] == 2 and "global_loads" not in launch["counters"]
+    assert launch["counters"]["local_stores"]["requests"] >= 2 * 16
+
+
 @pytest.mark.parametrize("file", ["a.cu", "a.py"])
 def test_count_tells_what_a_kernel_asks_for(simt, tmp_path, file):
     """Does count print a table with the kernel and write its launches?"""

@@ -417,6 +417,44 @@ def test_a_tiled_matrix_product(kernels):
     assert (c.cpu().double() - exact).abs().max() <= 2.0**-20 * (a.double().abs() @ b.double().abs()).max()
 
 
+@pytest.mark.skipif(ON_GPU, reason="only simt counts")
+def test_what_is_counted_of_fragments(kernels):
+    """Are a lane's accesses to memory and mma_sync counted, and nothing for the registers that fragments lie in?"""
+    m, n, k = 64, 96, 80
+    a, b, c = torch.randn(m, k).half().float(), torch.randn(k, n).half().float(), torch.zeros(m, n)
+    with simt.count(sample=1 << 30) as report:
+        kernels.matmul(a, b, c)
+    counters = report.kernels[0].counters
+    blocks, steps, warps = m // 32 * n // 32, k // 16, 4
+    products = blocks * steps * warps
+    assert counters.mix["tensor"] == 32 * products
+    # Of a row_major matrix_a of halves a lane takes neighbours two by two: 4 requests; a matrix_b is turned over: 4 as well.
+    assert counters.shared_loads.requests == 8 * products
+    assert counters.shared_loads.lanes == 32 * 8 * products
+    assert counters.global_stores.requests == blocks * warps * 4
+    assert counters.global_loads.requests == blocks * steps * 2 * 16
+    assert counters.local_loads.requests == counters.local_stores.requests == 0
+    # Rows of 24 halves: 8 rows of 4 words each lie in different banks. Rows of 40 likewise.
+    assert counters.shared_loads.conflicts == 0
+
+
+_BUILT_FOR = """
+#include <mma.h>
+__global__ void tell(int* out) { *out = __CUDA_ARCH__; }
+USES
+void arch(torch::Tensor out) { tell<<<1, 1>>>(out.data_ptr<int>()); }
+"""
+
+
+@pytest.mark.skipif(ON_GPU, reason="nvcc builds for the GPU that there is")
+@pytest.mark.parametrize(("uses", "arch"), [("", 750), ("using T = nvcuda::wmma::precision::tf32;", 800)])
+def test_tf32_is_built_as_for_gpus_that_have_it(uses, arch):
+    """Does a source with TF32 keep its path for compute capability 8.0, and others theirs for 7.5?"""
+    out = torch.zeros(1, dtype=torch.int32)
+    load(_BUILT_FOR.replace("USES", uses), ["void arch(torch::Tensor out)"]).arch(out)
+    assert out.item() == arch
+
+
 @pytest.fixture(scope="module")
 def faults():
     if ON_GPU:

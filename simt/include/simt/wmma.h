@@ -22,7 +22,7 @@ struct tf32 {};
 }
 
 // The nearest float with 10 bits after the point, halves away from zero. PTX: cvt.rna.tf32.f32
-inline float __float_to_tf32(float f) {
+SIMT_COUNTED float __float_to_tf32(float f) {
   const unsigned bits = __float_as_uint(f);
   if (f - f == 0) return __uint_as_float((bits + 0x1000u) & 0xffffe000u);
   return __uint_as_float((bits & 0xffffe000u) | (f != f && !(bits & 0x007fe000u) ? 0x00400000u : 0));
@@ -65,21 +65,21 @@ struct Place {
 
 // As in the mma instructions of compute capability 8.0 and later (PTX ISA, "Matrix Fragments for mma"): four lanes share a
 // row of the first operand, each with `wide` neighbours in k, then 8 rows further down, then further along k.
-constexpr Place of_first(int lane, int i, int wide, int k) {
+SIMT_INLINE constexpr Place of_first(int lane, int i, int wide, int k) {
   const int parts = k / (4 * wide);
   const int down = i / wide % 2, part = i / (2 * wide) % parts, tile = i / (2 * wide * parts);
   return {tile * 16 + down * 8 + lane / 4, (part * 4 + lane % 4) * wide + i % wide};
 }
-constexpr Place of_second(int lane, int i, int wide, int k) {
+SIMT_INLINE constexpr Place of_second(int lane, int i, int wide, int k) {
   const int parts = k / (4 * wide);
   const int part = i / wide % parts, tile = i / (wide * parts);
   return {(part * 4 + lane % 4) * wide + i % wide, tile * 8 + lane / 4};
 }
-constexpr Place of_result(int lane, int i, bool tall) {
+SIMT_INLINE constexpr Place of_result(int lane, int i, bool tall) {
   const int down = i / 2 % 2, tile = i / 4;
   return {(tall ? tile * 16 : 0) + down * 8 + lane / 4, (tall ? 0 : tile * 8) + lane % 4 * 2 + i % 2};
 }
-constexpr Place turned(Place p) { return {p.column, p.row}; }
+SIMT_INLINE constexpr Place turned(Place p) { return {p.column, p.row}; }
 
 // How a fragment lies over lanes and in memory.
 template <class Use, int M, int N, int K, class T>
@@ -91,14 +91,14 @@ struct Tile {
   static constexpr bool along_rows = same<Use, accumulator> ? !flipped : same<Use, matrix_a>;
   static_assert(held % wide == 0);
 
-  static constexpr Place place(int lane, int i) {
+  static SIMT_INLINE constexpr Place place(int lane, int i) {
     if (same<Use, accumulator>) return flipped ? turned(of_result(lane, i, true)) : of_result(lane, i, M == 32);
     if (same<Use, matrix_a>) return M == 8 ? turned(of_second(lane, i, wide, K)) : of_first(lane, i, wide, K);
     return flipped ? turned(of_first(lane, i, wide, K)) : of_second(lane, i, wide, K);
   }
   // 16-bit elements always move two by two. In the layout that is not theirs, each 8 × 8 tile is turned over in memory,
   // and turned back between the lanes.
-  static constexpr Place turned_place(int lane, int i) {
+  static SIMT_INLINE constexpr Place turned_place(int lane, int i) {
     const Place p = place(lane, i);
     return {p.row / 8 * 8 + p.column % 8, p.column / 8 * 8 + p.row % 8};
   }
@@ -143,11 +143,6 @@ class fragment {
   };
   alignas(16) storage_element_type x[num_elements];
 };
-
-template <class Use, int M, int N, int K, class T, class Layout>
-SIMT_INLINE void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, const detail::stored<T>& value) {
-  for (auto& x : f.x) x = value;
-}
 
 namespace detail {
 
@@ -210,23 +205,24 @@ SIMT_INLINE void turn(const simt::Exchange& met, bool from_memory) {
 }
 
 // The first lane that goes on works for all, while the others' fragments still are what they were on arrival.
-SIMT_APART inline void meet(Part& part, const char* what, int line) {
+SIMT_APART inline void meet(const void* pointer, unsigned stride, unsigned element, bool by_rows, const char* what, int line) {
+  Part part = {pointer, stride, element, by_rows, nullptr, nullptr, false};
   const simt::Exchange met = simt::exchange(0xffffffffu, (std::uint64_t)&part, what, line);
   if (!part.done) {
     check_access(met, what, line);
     for (unsigned lane = 0; lane < 32; ++lane) part_of(met, lane).done = true;
   }
-  part.done = false;
 }
 template <int held>
-SIMT_APART void meet_and_turn(Part& part, bool from_memory, const char* what, int line) {
+SIMT_APART void meet_and_turn(const void* pointer, unsigned stride, bool by_rows, unsigned short* pieces, unsigned short* elements, bool from_memory,
+                              const char* what, int line) {
+  Part part = {pointer, stride, 2, by_rows, pieces, elements, false};
   const simt::Exchange met = simt::exchange(0xffffffffu, (std::uint64_t)&part, what, line);
   if (!part.done) {
     check_access(met, what, line);
     turn<held>(met, from_memory);
     for (unsigned lane = 0; lane < 32; ++lane) part_of(met, lane).done = true;
   }
-  part.done = false;
 }
 
 // ---- memory ----
@@ -238,56 +234,65 @@ template <> struct Bits<4> { typedef unsigned type; };
 template <> struct Bits<8> { typedef unsigned long type; };
 template <> struct Bits<16> { typedef unsigned __int128 type; };
 
+// A fragment lies in registers, and where a lane's part is in memory it works out once: of both nothing is counted, but the
+// accesses to memory are. (A check sees all of it.)
+#ifdef SIMT_COUNT
+#define SIMT_FRAGMENT SIMT_OWN_PROBES
+#define SIMT_FRAGMENT_ACCESS(address, bytes, kind) SIMT_PROBE_ATOMIC(address, bytes, kind)
+#else
+#define SIMT_FRAGMENT SIMT_INLINE
+#define SIMT_FRAGMENT_ACCESS(address, bytes, kind) ((void)0)
+#endif
+
 // Each lane's own accesses, as compute capability 9.0 makes them: neighbours in one access where they are neighbours in
 // memory too. to_memory: from x[]; else into it.
 template <class Tile, int step, bool over, bool to_memory, class X, class P>
-SIMT_INLINE void move(X* x, P* matrix, unsigned stride, bool by_rows) {
+SIMT_FRAGMENT void move(X* x, P* matrix, unsigned stride, bool by_rows) {
   typedef typename Bits<step * sizeof(X)>::type Piece;
   const int lane = (int)simt::lane();
   for (int i = 0; i < Tile::held; i += step) {
     const Place p = over ? Tile::turned_place(lane, i) : Tile::place(lane, i);
     P* const at = matrix + (by_rows ? (std::size_t)p.row * stride + p.column : (std::size_t)p.column * stride + p.row);
+    SIMT_FRAGMENT_ACCESS(at, sizeof(Piece), to_memory ? simt::Atomic::store : simt::Atomic::load);
     if constexpr (to_memory) *(Piece*)at = *(const Piece*)(x + i);
     else *(Piece*)(x + i) = *(const Piece*)at;
   }
+}
+
+template <int held, class F> SIMT_FRAGMENT void repeat(F& f) {
+  for (int i = held; i < F::num_elements; ++i) f.x[i] = f.x[i % held];
 }
 
 template <class Tile, class F, class S>
 SIMT_INLINE void load(F& f, const S* matrix, unsigned stride, bool by_rows, int line) {
   constexpr const char* what = "wmma::load_matrix_sync()";
   if (by_rows == Tile::along_rows) {
-    Part part = {matrix, stride, sizeof(S), by_rows, nullptr, nullptr, false};
-    meet(part, what, line);
+    meet(matrix, stride, sizeof(S), by_rows, what, line);
     move<Tile, Tile::wide, false, false>(f.x, matrix, stride, by_rows);
   } else if constexpr (sizeof(S) == 2) {
     alignas(16) unsigned short pieces[Tile::held];
-    Part part = {matrix, stride, sizeof(S), by_rows, pieces, (unsigned short*)f.x, false};
-    meet(part, what, line);
+    meet(matrix, stride, sizeof(S), by_rows, what, line);
     move<Tile, 2, true, false>((S*)pieces, matrix, stride, by_rows);
-    meet_and_turn<Tile::held>(part, true, what, line);
+    meet_and_turn<Tile::held>(matrix, stride, by_rows, pieces, (unsigned short*)f.x, true, what, line);
   } else {
-    Part part = {matrix, stride, sizeof(S), by_rows, nullptr, nullptr, false};
-    meet(part, what, line);
+    meet(matrix, stride, sizeof(S), by_rows, what, line);
     move<Tile, 1, false, false>(f.x, matrix, stride, by_rows);
   }
-  for (int i = Tile::held; i < F::num_elements; ++i) f.x[i] = f.x[i % Tile::held];
+  repeat<Tile::held>(f);
 }
 
 template <class Tile, class F, class S>
 SIMT_INLINE void store(S* matrix, F& f, unsigned stride, bool by_rows, int line) {
   constexpr const char* what = "wmma::store_matrix_sync()";
   if (by_rows == Tile::along_rows) {
-    Part part = {matrix, stride, sizeof(S), by_rows, nullptr, nullptr, false};
-    meet(part, what, line);
+    meet(matrix, stride, sizeof(S), by_rows, what, line);
     move<Tile, Tile::wide, false, true>(f.x, matrix, stride, by_rows);
   } else if constexpr (sizeof(S) == 2) {
     alignas(16) unsigned short pieces[Tile::held];
-    Part part = {matrix, stride, sizeof(S), by_rows, pieces, (unsigned short*)f.x, false};
-    meet_and_turn<Tile::held>(part, false, what, line);
+    meet_and_turn<Tile::held>(matrix, stride, by_rows, pieces, (unsigned short*)f.x, false, what, line);
     move<Tile, 2, true, true>((S*)pieces, matrix, stride, by_rows);
   } else {
-    Part part = {matrix, stride, sizeof(S), by_rows, nullptr, nullptr, false};
-    meet(part, what, line);
+    meet(matrix, stride, sizeof(S), by_rows, what, line);
     move<Tile, 1, false, true>(f.x, matrix, stride, by_rows);
   }
 }
@@ -387,8 +392,9 @@ struct Product {
 };
 
 template <int M, int N, int K, class T, class D, class A, class B, class C>
-SIMT_APART void multiply(Product<D, A, B, C>& own, bool saturate, int line) {
+SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool saturate, int line) {
   constexpr const char* what = "wmma::mma_sync()";
+  Product<D, A, B, C> own = {d, a_of, b_of, c_of, false};
   const simt::Exchange met = simt::exchange(0xffffffffu, (std::uint64_t)&own, what, line);
   if (own.done) return;
   check_lanes(met, what, line);
@@ -430,6 +436,11 @@ inline constexpr bool fits = same<T, __half>                                    
 }  // namespace detail
 
 template <class Use, int M, int N, int K, class T, class Layout>
+SIMT_FRAGMENT void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, const detail::stored<T>& value) {
+  for (auto& x : f.x) x = value;
+}
+
+template <class Use, int M, int N, int K, class T, class Layout>
 SIMT_INLINE void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const detail::stored<T>* matrix, unsigned stride,
                                   int line = __builtin_LINE()) {
   static_assert(!detail::same<Use, accumulator>, "load_matrix_sync of an accumulator takes a layout: mem_row_major or mem_col_major");
@@ -453,8 +464,7 @@ SIMT_INLINE void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<m
                           int line = __builtin_LINE()) {
   static_assert(detail::fits<T, C> && detail::fits<T, D>,
                 "half is accumulated in float or half, bfloat16 and tf32 in float, 8-bit integers in int, double in double");
-  detail::Product<D, detail::stored<T>, detail::stored<T>, C> part = {d.x, a.x, b.x, c.x, false};
-  detail::multiply<M, N, K, T>(part, saturate, line);
+  detail::multiply<M, N, K, T>(d.x, a.x, b.x, c.x, saturate, line);
 }
 
 }  // namespace wmma
