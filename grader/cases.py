@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 DISTRIBUTIONS = ("file", "normal", "uniform", "large_mean", "large", "tiny", "zeros")
-FIELDS = ("name", "set", "inputs", "reduction")
+PRECISIONS = ("fp32", "tf32")  # what a file's PRECISION may say; without one it is the first
+FIELDS = ("name", "set", "inputs", "reduction", "gradient")
 
 # What a case may cost, so that a plain kernel run on one CPU core stays well below a second.
 MOST_ELEMENTS = 400_000  # of all inputs, or all outputs
@@ -42,13 +43,16 @@ class Case:
     """One shape and one kind of input.
 
     name: a few words. set: module-level names to values. inputs: one of DISTRIBUTIONS, for floating tensors.
-    reduction: how many terms are summed for one output; None where nobody said.
+    reduction: how many terms are summed for one output; None where nobody said. gradient: False where Model has no
+    single right gradient, as at a tie of max or on the border of a clamp. precision: the file's, one of PRECISIONS.
     """
 
     name: str
     set: dict[str, object] = dataclasses.field(default_factory=dict)
     inputs: str = "file"
     reduction: int | None = None
+    gradient: bool = True
+    precision: str = PRECISIONS[0]
 
 
 def declared(problem, entries: object) -> list[Case]:
@@ -71,12 +75,14 @@ def _declared_one(problem, entry: object, where: str) -> Case:
     for key in entry:
         if key not in FIELDS:
             raise ProblemError(f"{where}: unknown key '{key}'; a case has {', '.join(FIELDS)}.", problem.path)
-    case = Case(entry["name"], entry.get("set", {}), entry.get("inputs", "file"), entry.get("reduction"))
+    case = Case(entry["name"], entry.get("set", {}), entry.get("inputs", "file"), entry.get("reduction"), entry.get("gradient", True))
     if case.inputs not in DISTRIBUTIONS:
         known = ", ".join(DISTRIBUTIONS)
         raise ProblemError(f"{where}: inputs is '{case.inputs}', not one of {known}.", problem.path)
     if case.reduction is not None and (not isinstance(case.reduction, int) or case.reduction < 1):
         raise ProblemError(f"{where}: reduction is {case.reduction!r}, not a positive integer.", problem.path)
+    if not isinstance(case.gradient, bool):
+        raise ProblemError(f"{where}: gradient is {case.gradient!r}, not True or False.", problem.path)
     if not isinstance(case.set, dict):
         raise ProblemError(f"{where}: set must be a dict of names to values.", problem.path)
     for name in case.set:

@@ -8,7 +8,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from grader import sandbox
+from grader import sandbox, student
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,22 +45,22 @@ def subject(what, problem: str | Path | None = None) -> Subject:
 
     file = _problem_file(problem)
     if isinstance(what, type):
-        return _of_class(what, file)
+        return _of_class(what, file, problem)
     path = Path(what)
-    if isinstance(what, str) and what in problems.names():
+    if isinstance(what, str) and what in student.exercises():
         path = _exercise(what)
-        file = file or problems.KERNELS_REF / what / "model.py"
+        file = file or _model(what)
     elif not path.is_file() and not path.is_absolute() and (ROOT / path).is_file():
         path = ROOT / path
     if not path.is_file():
-        known = ", ".join(problems.names())
+        known = ", ".join(student.exercises())
         raise NothingThere(f"There is no file {path}, and no problem of that name; the problems are {known}.")
     if file is None:
         try:
             file = problems.find(path).path
         except problems.ProblemError as error:
             raise NothingThere(str(error).replace("give --problem FILE", "say problem=")) from None
-    return Subject(path.name, path, _read(path), _name(file), file)
+    return Subject(path.name, path, _read(path), student.exercise_of(path, _name(file)), file)
 
 
 def _exercise(name: str) -> Path:
@@ -81,28 +81,30 @@ def _name(file: Path) -> str:
     return file.parent.name if file.name == "model.py" else file.stem
 
 
-def _problem_file(problem: str | Path | None) -> Path | None:
-    from grader import problem as problems
+def _model(exercise: str) -> Path:
+    """The problem's file of an exercise of the course."""
+    return student.source_of(exercise).parent / "model.py"
 
+
+def _problem_file(problem: str | Path | None) -> Path | None:
     if problem is None:
         return None
-    if str(problem) in problems.names():
-        return problems.KERNELS_REF / str(problem) / "model.py"
+    if str(problem) in student.exercises():
+        return _model(str(problem))
     if Path(problem).is_file():
         return Path(problem)
-    raise NothingThere(f"There is no problem {problem}: say a file, or one of {', '.join(problems.names())}.")
+    raise NothingThere(f"There is no problem {problem}: say a file, or one of {', '.join(student.exercises())}.")
 
 
 # --- a class of the notebook -------------------------------------------------------------------------------------------
 
 
-def _of_class(cls: type, file: Path | None) -> Subject:
-    from grader import problem as problems
-
+def _of_class(cls: type, file: Path | None, problem: str | Path | None) -> Subject:
     named = getattr(cls, "problem", None)
-    file = file or _problem_file(named if isinstance(named, (str, Path)) else None)
+    problem = problem if problem is not None else named if isinstance(named, (str, Path)) else None
+    file = file or _problem_file(problem)
     if file is None:
-        raise NothingThere(f"Which problem does {cls.__name__} answer? Say it: check({cls.__name__}, problem=\"{problems.names()[0]}\").")
+        raise NothingThere(f"Which problem does {cls.__name__} answer? Say it: check({cls.__name__}, problem=\"{student.exercises()[0]}\").")
     history = _history()
     if not history:
         raise NothingThere(f"{cls.__name__}'s source is known only in a notebook: write it to a file and check that.")
@@ -111,11 +113,13 @@ def _of_class(cls: type, file: Path | None) -> Subject:
         raise NothingThere(f"No cell of this notebook defines a class {cls.__name__}: run the cell that does, then check it.")
     if cls.__name__ != "ModelNew":
         text += f"\nModelNew = {cls.__name__}\n"
-    folder = sandbox.simt_cache().parent / "grader" / "cells" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    exercise = str(problem) if str(problem) in student.exercises() else _name(file)
+    # The folder's name tells the grader which exercise it is: NAME_backward has its problem's file, too.
+    folder = sandbox.simt_cache().parent / "grader" / "cells" / hashlib.sha256(text.encode()).hexdigest()[:16] / exercise
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "ModelNew.py"
     path.write_text(text, encoding="utf-8")
-    return Subject(cls.__name__, path, text, _name(file), file, lines)
+    return Subject(cls.__name__, path, text, exercise, file, lines)
 
 
 def _history() -> list[tuple[int, str]]:

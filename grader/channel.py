@@ -83,11 +83,14 @@ Value = Union[None, bool, int, float, str, Array, Handle, Items, Named]
 
 
 class Build(msgspec.Struct, tag="build", forbid_unknown_fields=True):
-    """Import the submission. seconds: after how long the worker writes down where it hangs."""
+    """Import the submission. seconds: after how long the worker writes down where it hangs.
+
+    instead: CUDA sources that load_inline is to be given in place of the submission's own (see grader.mutants)."""
 
     source: str
     path: str
     seconds: float
+    instead: dict[str, str] = {}
 
 
 class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
@@ -109,6 +112,7 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     outputs: for each batch the judge's own buffers to copy the results into (GPU), else empty: results travel as
     bytes, at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
     check: run with all of simt's checks on, and tell what they found; a fault is then one of the findings.
+    mutant: which edit of the CUDA sources is in force, of those that Build.instead makes possible.
     """
 
     batches: list[list[Value]]
@@ -119,16 +123,46 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     seconds: float
     max_bytes: int
     check: bool = False
+    mutant: int = 0
+
+
+class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
+    """Run forward and its backward once, with gradients wanted for these inputs and parameters.
+
+    differentiable: numbers of inputs; parameters: names of weights. upstream: the gradient of each floating output.
+    strided: hand it over so that it does not lie in memory in one piece. other: inputs of a second call of forward, made
+    between the first and its backward; empty for none. outputs: the judge's buffers for the gradients (GPU), else empty.
+    """
+
+    inputs: list[Value]
+    differentiable: list[int]
+    parameters: list[str]
+    upstream: list[Value]
+    strided: bool
+    other: list[Value]
+    outputs: list[Handle]
+    schedule: str | int
+    guard: str | None
+    kernel_seconds: float
+    seconds: float
+    max_bytes: int
+    check: bool = False
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
-    """Map these inputs for Batch commands to come; index into them there."""
+    """Map these inputs for Batch commands to come; index into them there.
+
+    upstream: the gradient of each floating output, if Batch is to run backward too; differentiable, parameters: whose gradients it makes.
+    """
 
     batches: list[list[Value]]
+    upstream: list[Value] = []
+    differentiable: list[int] = []
+    parameters: list[str] = []
 
 
 class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
-    """Run forward on the prepared inputs of these indices, keep the results, wait for the device. Answered by Done."""
+    """Run forward (and backward) on the prepared inputs of these indices, keep the results (the gradients), wait for the device. Answered by Done."""
 
     indices: list[int]
     seconds: float
@@ -145,7 +179,7 @@ class Release(msgspec.Struct, tag="release", forbid_unknown_fields=True):
     """Let go of everything that maps the judge's memory."""
 
 
-Command = Union[Build, Construct, Forward, Prepare, Batch, Collect, Release]
+Command = Union[Build, Construct, Forward, Gradient, Prepare, Batch, Collect, Release]
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -221,6 +255,21 @@ class Outputs(msgspec.Struct, tag="outputs", forbid_unknown_fields=True):
     found: list[Found] = []
 
 
+class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
+    """What a Gradient command gave. graph: whether forward's result carries a gradient at all; the rest is empty if not.
+
+    results: a gradient for each wanted input, then for each wanted parameter; None where there is none. unknown: numbers
+    in that list of parameters that ModelNew does not have. modified: what backward wrote to, by numbers that go through
+    the wanted inputs, the parameters, the upstream gradients and forward's results. found: as of Outputs.
+    """
+
+    graph: bool
+    results: list[Result | None] = []
+    unknown: list[int] = []
+    modified: list[int] = []
+    found: list[Found] = []
+
+
 class Note(msgspec.Struct, forbid_unknown_fields=True):
     """One compiler message: source e.g. "cuda_sources", line from 1 in the student's own string."""
 
@@ -247,7 +296,7 @@ class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_de
     broken: bool = False  # the process is of no further use (a sticky CUDA error)
 
 
-Reply = Union[Ready, Building, Built, Done, Outputs, Failure]
+Reply = Union[Ready, Building, Built, Done, Outputs, Gradients, Failure]
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

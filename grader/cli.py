@@ -1,4 +1,4 @@
-"""The command line: grader grade, grader progress, grader doctor, grader student."""
+"""The command line: grader grade, grader progress, grader doctor, grader student, grader new."""
 
 from __future__ import annotations
 
@@ -79,7 +79,11 @@ def grade(
     require_sandbox: bool,
     timeout: float,
 ) -> None:
-    """Grade each SUBMISSION: a Python file with a class ModelNew."""
+    """Grade each SUBMISSION: a Python file with a class ModelNew.
+
+    One called NAME_backward.py answers problem NAME and must have gradients, too; in others they are checked where forward's
+    result carries them.
+    """
     from rich.console import Console
 
     from grader import progress, report, verdict
@@ -213,6 +217,30 @@ def student(check: bool) -> None:
         click.echo(f"written: {path.parent.name}/{path.name}")
     for path in kept:
         click.echo(f"kept, because someone has worked on it: {path.parent.name}/{path.name}")
+
+
+@cli.command()
+@click.argument("name")
+@click.option(
+    "--model",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="A KernelBench file that becomes the problem's model.py as it is.",
+)
+def new(name: str, model: Path | None) -> None:
+    """Make a problem: kernels_ref/NAME with model, solution and hints, which work as they stand, to be replaced by yours.
+
+    Exit status 2 if the name is taken or the file is no problem; nothing is changed then.
+    """
+    from grader import new as maker
+
+    try:
+        made = maker.problem(name, model)
+    except maker.CannotMake as error:
+        raise click.UsageError(str(error)) from None
+    for path in made:
+        click.echo(f"written: {path.parent.parent.name}/{path.parent.name}/{path.name}")
+    click.echo(f"Next: edit these, run `grader grade {made[1].parent.parent.name}/{name}/solution.py`, then `grader student`.")
 
 
 def main() -> None:

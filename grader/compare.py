@@ -17,6 +17,7 @@ GLOBAL_MARK = 0x7FC67FC6  # what new global memory holds under simt.run(guard=..
 SHARED_MARK = 0x7FC57FC5  # what shared memory holds before anybody writes it
 DEFAULT_REDUCTION = 256  # where neither the case nor the model says how many terms are summed
 LONGEST = 2**14  # terms that one serial float32 sum is allowed for: longer ones are split over threads
+TF32_ROOM = 10  # root mean squares of eager TF32's own error; the largest of many elements has about 5 of them
 PIECE = 2**26  # elements compared at once: full-size outputs on a GPU would need too much memory in float64
 
 
@@ -51,7 +52,7 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
     got, expected, eager, noise: one tensor or a list of tensors each. expected is the float64 result, eager the
     reference's own result in its own dtype (got must have its shape and dtype), noise what one rounding of every
     input and weight does to the result (Instance.noise()). reduction: terms summed per output; the case's is used
-    if it is larger. got may hold anything that the submission returned.
+    if it is larger. got may hold anything that the submission returned. The case's precision says which of tolerance()'s two.
     """
     got, expected, eager = _listed(got), _listed(expected), _listed(eager)
     noise = [None] * len(expected) if noise is None else _listed(noise)
@@ -60,8 +61,9 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
         message = f"forward returned {_count(len(got), 'tensor')} where Model returns {len(expected)}."
         return Difference("wrong_type", message, name)
     reduction = max(reduction or 0, getattr(case, "reduction", None) or 0) or DEFAULT_REDUCTION
+    precision = getattr(case, "precision", "fp32")
     for number, (g, y, e, n) in enumerate(zip(got, expected, eager, noise)):
-        difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction)
+        difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction, precision)
         if difference is not None:
             message = difference.message
             if len(expected) > 1:
@@ -70,7 +72,7 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
     return None
 
 
-def tolerance(expected, eager, reduction: int | None = None, noise=None) -> torch.Tensor:
+def tolerance(expected, eager, reduction: int | None = None, noise=None, precision: str = "fp32") -> torch.Tensor:
     """The largest error (absolute, float64, one per element) that an honest implementation makes.
 
     Three parts, with R the reduction (at most LONGEST) and eps the dtype's:
@@ -78,17 +80,23 @@ def tolerance(expected, eager, reduction: int | None = None, noise=None) -> torc
     - (16 + 4 sqrt(R)) L: what rounding inside costs, where L is the local level of `noise` and of eager's own error
       beyond its last rounding. A serial sum of R terms errs about sqrt(R) times as much as eager's tree sum;
     - the smallest normal number, since a GPU may flush what is smaller.
+
+    In precision "tf32" eager's factors are rounded to TF32 (Instance.eager): its own error, then thousands of times noise's,
+    is what an honest implementation makes again, whatever the order of its sums. TF32_ROOM times its level is allowed, about
+    twice its largest; bfloat16 makes eight times the error, and factors that are cut instead of rounded three times.
     """
     eps = torch.finfo(eager.dtype).eps
     root = math.sqrt(min(reduction or DEFAULT_REDUCTION, LONGEST))
     size = _finite(expected).abs_()
     own = _finite(eager.double() - expected).abs_().sub_(size, alpha=eps).clamp_(min=0)
-    level = _level(own)
+    level, rounding = _level(own), 0.0
+    if precision == "tf32":
+        level, rounding = torch.zeros_like(level), TF32_ROOM * level
     if noise is not None:
         level = torch.maximum(level, _level(_finite(noise.double()).abs_()))
     mean = size.mean() if size.numel() else size.sum()
     budget = size.mul_((8 + root) * eps).add_(2 * eps * mean + torch.finfo(eager.dtype).tiny)
-    return budget.add_(level * (16 + 4 * root))
+    return budget.add_(level * (16 + 4 * root) + rounding)
 
 
 def _level(error: torch.Tensor) -> torch.Tensor:
@@ -136,23 +144,23 @@ def _shape_hint(got: list[int], want: list[int]) -> str | None:
     return ", ".join(f"{n}: {g}, not {w}" for n, g, w in zip(names, got, want) if g != w)
 
 
-def _values(got, expected, eager, noise, reduction) -> Difference | None:
+def _values(got, expected, eager, noise, reduction, precision) -> Difference | None:
     """Compare one output, in pieces along its first dimension if it is very large."""
     expected, eager = expected.to(got.device), eager.to(got.device)
     noise = None if noise is None else noise.to(got.device)
     if got.is_complex():
         got, expected, eager, noise = *(torch.view_as_real(x) for x in (got, expected, eager)), None
     if got.numel() <= PIECE or got.shape[0] == 1:
-        bad, allowed = _bad(got, expected, eager, noise, reduction)
-        return _explain(got, expected, allowed, bad) if bool(bad.any()) else None
+        bad, allowed = _bad(got, expected, eager, noise, reduction, precision)
+        return _explain(got, expected, allowed, bad, precision) if bool(bad.any()) else None
     rows = max(1, PIECE // got[0].numel())
     bad, first = torch.zeros_like(got, dtype=torch.bool), None
     for start in range(0, got.shape[0], rows):
         part = slice(start, start + rows)
         some = None if noise is None else noise[part]
-        bad[part], allowed = _bad(got[part], expected[part], eager[part], some, reduction)
+        bad[part], allowed = _bad(got[part], expected[part], eager[part], some, reduction, precision)
         if first is None and bool(bad[part].any()):
-            first = _explain(got[part], expected[part], allowed, bad[part])
+            first = _explain(got[part], expected[part], allowed, bad[part], precision)
             first = dataclasses.replace(first, index=[first.index[0] + start, *first.index[1:]])
     if first is None:
         return None
@@ -162,12 +170,12 @@ def _values(got, expected, eager, noise, reduction) -> Difference | None:
     return _told(what, dataclasses.replace(first, **whole))
 
 
-def _bad(got, expected, eager, noise, reduction) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _bad(got, expected, eager, noise, reduction, precision) -> tuple[torch.Tensor, torch.Tensor | None]:
     """Which elements are wrong, and the tolerance (None for integers, which must be equal)."""
     if not got.is_floating_point():
         # Where the float64 reference and eager differ (a tie in an argmax), either is right.
         return (got != expected.to(got.dtype)) & (got != eager), None
-    allowed = tolerance(expected, eager, reduction, noise)
+    allowed = tolerance(expected, eager, reduction, noise, precision)
     bad = ~((got.double() - expected).abs_() <= allowed)
     if bool(bad.any()):
         # Where the reference itself has no finite value, its own value or the float64 one is right.
@@ -177,7 +185,7 @@ def _bad(got, expected, eager, noise, reduction) -> tuple[torch.Tensor, torch.Te
     return bad, allowed
 
 
-def _explain(got, expected, allowed, bad) -> Difference:
+def _explain(got, expected, allowed, bad, precision) -> Difference:
     """Name the reason: memory never written, NaN or infinity, a constant, low precision, or just wrong values."""
     if allowed is None:
         return _wrong("wrong_values", got, expected, bad, allowed, _pattern.where(bad), "the values are wrong")
@@ -195,7 +203,7 @@ def _explain(got, expected, allowed, bad) -> Difference:
     if constant is not None:
         said = "every value is the same"
         return _wrong("constant_output", got, expected, bad, allowed, f"each {_number(constant)}", said)
-    coarse = _low_precision(got, expected, allowed, bad)
+    coarse = _low_precision(got, expected, allowed, bad, precision)
     if coarse is not None:
         return _wrong("low_precision", got, expected, bad, allowed, coarse, "the values are right to a few digits only")
     how = _pattern.describe(got, expected, allowed, bad) or _closeness(got, expected)
@@ -257,7 +265,7 @@ def _constant(got: torch.Tensor, expected: torch.Tensor) -> float | None:
     return flat[0].item()
 
 
-def _low_precision(got, expected, allowed, bad) -> str | None:
+def _low_precision(got, expected, allowed, bad, precision) -> str | None:
     """How many digits were kept, if the errors look like rounding to a coarser format and not like a mistake."""
     if got.dtype not in (torch.float32, torch.float64):
         return None
@@ -271,11 +279,13 @@ def _low_precision(got, expected, allowed, bad) -> str | None:
     for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
         if bool((wrong.to(dtype).to(got.dtype) == wrong).all()):
             return f"every wrong value is a {name} number"
-    rare, small = float(bad.double().mean()) < 0.02, float(relative.square().mean().sqrt()) < 8e-6
+    # What is a little less precise than TF32 leaves its tolerance in few places.
+    rare, small = precision == "fp32" and float(bad.double().mean()) < 0.02, float(relative.square().mean().sqrt()) < 8e-6
     if rare or small or not _like_noise(error, expected):
         return None
     digits = max(1, int(-math.log10(max(worst, 1e-12))))
-    return f"about {_count(digits, 'digit')}, as half precision or TF32 gives"
+    gives = "as bfloat16 gives, or TF32 without rounding" if precision == "tf32" else "as half precision or TF32 gives"
+    return f"about {_count(digits, 'digit')}, {gives}"
 
 
 def _closeness(got: torch.Tensor, expected: torch.Tensor) -> str | None:

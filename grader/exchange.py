@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from grader import channel
-from grader.channel import Handle, Run, Shared, Value
+from grader.channel import Gradients, Handle, Run, Shared, Value
 
 MARK = 0x7FC67FC6  # a NaN, four bytes: what stands in an output buffer that nobody has written
 
@@ -21,9 +21,12 @@ class Bytes:
         """No buffers: results travel."""
         return []
 
-    def results(self, run: Run, position: int) -> list[torch.Tensor | None]:
-        """The tensors that a run returned; None for one that did not travel. ChannelError if one makes no sense."""
-        return [None if r.data is None else channel.unraw(r.dtype, r.shape, r.data) for r in run.results]
+    def results(self, run: Run | Gradients, position: int) -> list[torch.Tensor | None]:
+        """The tensors that a run returned; None for one that did not travel. ChannelError if one makes no sense.
+
+        position: which call it was, counted from the last, which is -1.
+        """
+        return [None if r is None or r.data is None else channel.unraw(r.dtype, r.shape, r.data) for r in run.results]
 
     def modified(self, run: Run, position: int) -> list[int]:
         """Which inputs the run changed."""
@@ -66,12 +69,12 @@ class GpuMemory:
         self.room.append(made)
         return [one.handle for one in made]
 
-    def results(self, run: Run, position: int) -> list[torch.Tensor | None]:
+    def results(self, run: Run | Gradients, position: int) -> list[torch.Tensor | None]:
         """The buffers, where the result had the right shape and dtype to be put there; else None."""
         found: list[torch.Tensor | None] = []
         for number, result in enumerate(run.results):
             room = self.room[position][number] if number < len(self.room[position]) else None
-            fits = room and (room.handle.dtype, room.handle.shape) == (result.dtype, result.shape)
+            fits = room and result and (room.handle.dtype, room.handle.shape) == (result.dtype, result.shape)
             found.append(room.tensor if fits and result.device == "cuda" else None)
         return found
 

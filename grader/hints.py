@@ -6,6 +6,7 @@ import functools
 import tomllib
 from pathlib import Path
 
+from grader import student
 from grader.verdict import Outcome, Reason, Verdict
 
 KERNELS_REF = Path(__file__).resolve().parent.parent / "kernels_ref"
@@ -30,8 +31,9 @@ def of(verdict: Verdict) -> list[str]:
 
 
 def of_problem(name: str) -> dict[str, list[str]]:
-    """The hints.toml of a problem: "steps" towards the kernel, and hints by reason; empty for a problem that has none."""
-    return _read(KERNELS_REF / name / "hints.toml")
+    """The hints.toml of a problem, the hints_backward.toml of a NAME_backward: "steps" towards the kernel, and hints by reason; empty where there is none."""
+    source = student.source_of(name)
+    return _read(KERNELS_REF / source.parent.name / ("hints_backward.toml" if source.name == "backward.py" else "hints.toml"))
 
 
 @functools.cache

@@ -108,7 +108,7 @@ class _Stop(Exception):
     """A stage did not pass; its status, reason and evidence are set."""
 
 
-class _Found(Exception):
+class Found(Exception):
     """What is being done ends with this finding."""
 
     def __init__(self, finding):
@@ -139,6 +139,7 @@ class _Grading:
         self.client = None
         self.cases: list = []
         self.trials: list[Trial] = []
+        self.differentiated: tuple[list[int], list[str]] = [], []  # inputs and parameters that have a gradient
         self.gpu = False
         self.sandbox = sandbox.NONE
         self.versions = {"python": platform.python_version()}
@@ -160,7 +161,7 @@ class _Grading:
             if not self._passed(StageName.correct, StageName.safe):
                 raise _Stop
             with self.stage(StageName.gradient) as stage:
-                self.skip(stage, None, "This problem asks for no gradient.")
+                self.gradient(stage)
             with self.stage(StageName.fast) as stage:
                 self.fast(stage)
         return self.verdict()
@@ -194,7 +195,7 @@ class _Grading:
             yield stage
         except _Stop:
             pass
-        except _Found as found:
+        except Found as found:
             self.settle(stage, found.finding)
         except KeyboardInterrupt:
             self._end(stage, Status.error, Reason.interrupted, EXPLANATIONS[Reason.interrupted])
@@ -256,10 +257,11 @@ class _Grading:
     def _guess_name(self) -> str:
         """The problem's name as far as paths tell it."""
         if self.problem_path is not None:
-            return self.problem_path.parent.name if self.problem_path.name == "model.py" else self.problem_path.stem
+            name = self.problem_path.parent.name if self.problem_path.name == "model.py" else self.problem_path.stem
+            return student.exercise_of(self.path, name)
         resolved = self.path.resolve()
         beside = [folder for folder in (resolved.parent, resolved.parent.parent) if (folder / "model.py").is_file()]
-        return beside[0].name if beside else resolved.stem
+        return student.exercise_of(self.path, beside[0].name) if beside else resolved.stem
 
     def contract(self, stage: Stage) -> None:
         """What the file alone says; nothing of it is run. Starts the worker, which loads torch while we do."""
@@ -274,7 +276,7 @@ class _Grading:
 
         found = self.problem_path or problems.find(self.path).path
         self.problem = problems.read(found, self.overrides)
-        self.problem_name = self.problem.name
+        self.problem_name = student.exercise_of(self.path, self.problem.name)
         self._broken(stage, contract.check(tree, self.problem.tree, self.path.name))
         self._settle_device()
 
@@ -415,7 +417,7 @@ class _Grading:
         )
 
     def ask(self, command, doing: str, case: str | None, extra_bytes: int = 0):
-        """Have the worker do something; its reply. Raises _Found where the submission is at fault."""
+        """Have the worker do something; its reply. Raises Found where the submission is at fault."""
         from grader import findings
         from grader.channel import Failure
         from grader.client import Gone, Late
@@ -423,9 +425,9 @@ class _Grading:
         try:
             reply = self.client.ask(command, self.limits.own, extra_bytes)
         except (Gone, Late) as error:
-            raise _Found(findings.of_death(error, self.source, case, doing)) from None
+            raise Found(findings.of_death(error, self.source, case, doing)) from None
         if isinstance(reply, Failure):
-            raise _Found(findings.of_failure(reply, self.source, self.client.sources, case))
+            raise Found(findings.of_failure(reply, self.source, self.client.sources, case))
         return reply
 
     # -- correct --
@@ -444,7 +446,7 @@ class _Grading:
             stage.cases.append(CaseResult(name=case.name, status=status, reason=finding.reason if finding else None))
             found += [finding] if finding else []
         if found:
-            self.settle(stage, _clearest(found))
+            self.settle(stage, clearest(found))
 
     def _try(self, case, constructed: bool):
         """Run one case; the finding if its result is wrong. What "safe" wants to know is kept with the trial."""
@@ -458,10 +460,10 @@ class _Grading:
             trial.difference = runs[0].difference
             trial.kept = runs[0].outputs
             trial.side = self._side_effects(trial, runs)
-        except _Found as found:
+        except Found as found:
             return found.finding
         finally:
-            self._release()
+            self.release()
         return findings.of_difference(trial.difference) if trial.difference else None
 
     def forward(self, trial: Trial, schedule: str, guard: str | None, calls: int, check: bool = False) -> list:
@@ -486,9 +488,9 @@ class _Grading:
         if check and isinstance(reply, channel.Outputs) and (reply.found or len(reply.runs) == calls):
             return reply.found
         if not isinstance(reply, channel.Outputs) or len(reply.runs) != calls:
-            raise _Found(_nonsense(trial.case.name))
+            raise Found(nonsense(trial.case.name))
         made = []
-        for position, run in enumerate(reply.runs):
+        for position, run in enumerate(reply.runs, -calls):  # of the calls since the last release(), these are the last
             outputs = self._outputs(trial, run, position)
             difference = compare.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
             made.append(_Run(run, outputs, difference, self.exchange.modified(run, position)))
@@ -504,23 +506,23 @@ class _Grading:
         if run.kind != "Tensor" if count == 1 else not run.kind.endswith(f" of {count} tensors"):
             wanted = "a tensor" if count == 1 else f"{count} tensors"
             message = f"forward returned {'nothing (None)' if run.kind == 'NoneType' else run.kind}, not {wanted}."
-            raise _Found(_finding(Reason.wrong_type, message, case))
+            raise Found(_finding(Reason.wrong_type, message, case))
         try:
             outputs = self.exchange.results(run, position)
         except ChannelError:
-            raise _Found(_nonsense(case)) from None
+            raise Found(nonsense(case)) from None
         for number, result in enumerate(run.results):
             if result.device != self.device:
                 message = f"The output is on the device {result.device[:20]!r}, not on {self.device!r}."
-                raise _Found(_finding(Reason.wrong_device, message, case))
+                raise Found(_finding(Reason.wrong_device, message, case))
             if result.dtype not in DTYPES:
                 message = f"The dtype is {result.dtype[:40]}, not {str(trial.eager[number].dtype).split('.')[1]}."
-                raise _Found(_finding(Reason.wrong_dtype, message, case))
+                raise Found(_finding(Reason.wrong_dtype, message, case))
             if outputs[number] is None:
                 try:
                     outputs[number] = torch.empty(result.shape, dtype=DTYPES[result.dtype], device="meta")
                 except (RuntimeError, TypeError):
-                    raise _Found(_nonsense(case)) from None
+                    raise Found(nonsense(case)) from None
         return outputs
 
     def _side_effects(self, trial: Trial, runs: list[_Run]) -> list:
@@ -583,7 +585,7 @@ class _Grading:
             outputs = flatten(trial.instance.build()(*inputs))
         return any(overlap(out, value) for out in outputs for value in inputs)
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """On a GPU, have the worker let go of our memory, then free it."""
         from grader.channel import Release
 
@@ -591,7 +593,7 @@ class _Grading:
             return
         for trial in self.trials:
             trial.kept = []
-        with contextlib.suppress(_Found):
+        with contextlib.suppress(Found):
             if self.process.alive():
                 self.ask(Release(), "the release", None)
         self.exchange.free()
@@ -615,6 +617,8 @@ class _Grading:
             first = first or finding
             if finding is not None and finding.fatal:
                 break
+        if first is None and not failed:
+            first = self._with_other_values(trials)
         if first is not None:
             self.settle(stage, first)
 
@@ -627,7 +631,7 @@ class _Grading:
         try:
             self.construct(trial, "end")
             found = self.forward(trial, "forward", None, calls=1, check=True)
-        except _Found as found:
+        except Found as found:
             return found.finding
         return findings.of_check(found[0], self.source, self.client.sources, trial.case.name) if found else None
 
@@ -640,7 +644,7 @@ class _Grading:
         try:
             self.construct(trial, "front")
             run = self.forward(trial, "reverse", "front", calls=1)[0]
-        except _Found as found:
+        except Found as found:
             return found.finding
         if trial.difference is None:
             difference = run.difference
@@ -653,6 +657,61 @@ class _Grading:
         finding.evidence[0].detail = "expected: with the threads in order; got: with the threads in reverse order"
         return findings.Finding(Reason.schedule_dependent, EXPLANATIONS[Reason.schedule_dependent], finding.evidence)
 
+    def _with_other_values(self, trials: list[Trial]):
+        """Two calls of one model, the second with other values: a result kept from the first call is wrong there."""
+        from grader import findings
+        from grader.cases import ProblemError
+        from grader.exchange import same_bits
+
+        trials = [trial for trial in trials if trial.case in self.cases]  # the full size would take long
+        if not trials:
+            return None
+        trial = max(trials, key=lambda trial: sum(t.numel() for t in trial.eager))
+        other = dataclasses.replace(trial.instance, inputs=[_rolled(value) for value in trial.instance.inputs])
+        try:
+            second = Trial(trial.case, other, other.expected(), other.eager(), other.noise())
+            self.construct(trial, "end")
+            kept = self.forward(trial, "forward", "end", calls=1)[0].outputs
+            run = self.forward(second, "forward", "end", calls=1)[0]
+            same = all(same_bits(old, new) for old, new in zip(kept, run.outputs))
+        except ProblemError:  # Model does not take these values: a matrix that it inverts, say
+            return None
+        except Found as found:
+            return found.finding
+        finally:
+            self.release()
+        if run.difference is None:
+            return None
+        finding = findings.of_difference(run.difference)
+        if not same:
+            return finding
+        said = "forward returned the result of the call before once more, though the values of its inputs were others."
+        finding.evidence[0].pattern = None  # of numbers that have nothing to do with these inputs
+        return findings.Finding(Reason.output_reused, said, finding.evidence)
+
+    # -- gradient --
+
+    @property
+    def wants_gradient(self) -> bool:
+        """Whether the submission must have gradients: its name ends in _backward."""
+        return self.problem_name != self.problem.name
+
+    def gradient(self, stage: Stage) -> None:
+        """Every case with its backward: required by the submission's name, else checked if forward's result carries a gradient."""
+        from grader.gradient import Gradients
+
+        Gradients(self, self.wants_gradient).check(stage)
+
+    def make_room(self) -> None:
+        """On a GPU, give back what the right answers took: outputs are compared by now, and both processes share the card."""
+        if not self.gpu:
+            return
+        import torch
+
+        for trial in self.trials:
+            trial.expected, trial.noise = [], []
+        torch.cuda.empty_cache()
+
     # -- fast --
 
     def fast(self, stage: Stage) -> None:
@@ -662,7 +721,8 @@ class _Grading:
             return
         from grader import speed
 
-        trial = self.trials[-1]  # the full size, for which the worker's model was constructed last
+        trial = self.trials[-1]  # the full size
+        self.construct(trial, None)
         bench = speed.Bench(
             client=self.client,
             source=self.source,
@@ -674,10 +734,19 @@ class _Grading:
             construct=self._construct_command(trial, None),
             start=self._start,
             say=self._say(StageName.fast),
+            reference=student.source_of(self.problem_name),
+            back=self._back(speed, trial) if self.wants_gradient else None,
         )
         finding = speed.measure(bench, stage)
         if finding is not None:
-            raise _Found(finding)
+            raise Found(finding)
+
+    def _back(self, speed, trial: Trial):
+        """What the backward of a NAME_backward is timed with."""
+        inputs, parameters = self.differentiated
+        own = dict(trial.instance.model.named_parameters())
+        like = [trial.instance.inputs[n] for n in inputs] + [own[name].detach() for name in parameters]
+        return speed.Back(self.problem.upstream(trial.case, self.seed + 1, trial.eager), inputs, parameters, like)
 
 
 @dataclasses.dataclass
@@ -696,13 +765,13 @@ def _finding(reason: Reason, message: str, case: str | None):
     return Finding(reason, message, [Evidence(case=case)])
 
 
-def _clearest(found: list):
+def clearest(found: list):
     """The first finding, or a later one of the same reason that has a pattern where the first has none to speak of."""
     patterned = [f for f in found if f.reason is found[0].reason and f.evidence[0].pattern not in (None, "everything")]
     return patterned[0] if patterned else found[0]
 
 
-def _nonsense(case: str | None):
+def nonsense(case: str | None):
     from grader.findings import Finding
 
     said = "The program answered the grader with something that makes no sense."
@@ -714,6 +783,12 @@ def _inputs(numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"input {numbers[0]}"
     return f"inputs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _rolled(value):
+    """A floating tensor with its values moved on by one place; anything else as it is."""
+    rolls = hasattr(value, "is_floating_point") and value.is_floating_point()
+    return value.flatten().roll(1).view(value.shape) if rolls else value
 
 
 def _copies(values: list) -> list:

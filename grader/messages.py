@@ -130,7 +130,8 @@ KNOWN: list[Known] = [
     # load_inline's arguments
     Known(
         "missing_cpp_sources", r"cpp_sources is empty",
-        "load_inline writes the bridge to Python below cpp_sources, so the function's first line must stand there, without its body, with a semicolon.",
+        "load_inline writes the bridge to Python below cpp_sources, so the function's first line must stand there, without its body, "
+        "with a semicolon.",
     ),
     Known(
         "undeclared_function", r"functions= names .*which cpp_sources does not declare",
@@ -185,7 +186,8 @@ KNOWN: list[Known] = [
           "Here stands a character that C++ does not know, such as a long dash or a curly quotation mark, which word processors and web pages make. "
           "Type it anew on the keyboard."),
     Known("function_inside_function", r"function-definition is not allowed here|expected a \";\"",
-          "The compiler believes that this function begins inside another one: a } is missing further up. Check that each { of the function above is closed.",
+          "The compiler believes that this function begins inside another one: a } is missing further up. Check that each { of the "
+          "function above is closed.",
           at=r"^\s*(?:static |__\w+__ |torch::)*[\w:<>*&]+\s+\w+\s*\([^;]*\)\s*\{?\s*$"),
     Known("missing_brace", r"This ‘\{’ is never closed|expected ‘\}’ at end of input|expected a \"\}\"|reached end of (?:file|source)",
           "For each { there must be one }: follow the indentation from here on and see which } is missing."),
@@ -205,7 +207,8 @@ KNOWN: list[Known] = [
           "= stores a value, == compares two: what stands left of this = cannot be stored to. Write == if you mean to compare.", at=r"(?:\bif\b|\bwhile\b|&&|\|\|).*[^=!<>]=[^=]"),
     # names
     Known("no_such_header", r"(?P<name>[\w./]+): No such file or directory|cannot open source file \"(?P<n2>[^\"]+)\"|could not open source file",
-          "The header is not on this machine: check its spelling. A header of your own must be put into the string; those of torch, CUDA and C++ itself "
+          "The header is not on this machine: check its spelling. A header of your own must be put into the string; those of torch, "
+          "CUDA and C++ itself "
           "are found."),
     Known("misspelt_builtin", _unknown(BUILTINS),
           "Capital letters count in C++: the names are threadIdx, blockIdx, blockDim, gridDim, warpSize, __syncthreads() and __syncwarp()."),
@@ -220,21 +223,25 @@ KNOWN: list[Known] = [
     Known("torch_unknown", r"this declaration has no storage class or type specifier",
           "Nothing has told the compiler about torch: put #include <torch/extension.h> at the top of this source.", at=r"\b(?:torch|at|c10)::"),
     Known("missing_include", r"(?:in namespace ‘std’ does not name a|is not a member of ‘std’|namespace \"std\" has no member)",
-          "A header of the standard library is missing, or the name is misspelt: std::max needs #include <algorithm>, std::sqrt <cmath>, std::vector <vector>."),
+          "A header of the standard library is missing, or the name is misspelt: std::max needs #include <algorithm>, std::sqrt "
+          "<cmath>, std::vector <vector>."),
     Known("defined_below", _unknown(),
           "`{name}` is defined further down: C++ reads from top to bottom. Move its definition above this function, or put its declaration there.",
           when=_defined_below),
     Known("unknown_type", _unknown(r"[\w:]+"),
-          "The compiler knows no type `{name}`: check the spelling. Types here are float, double, int, unsigned, int64_t, bool, half and torch::Tensor.",
+          "The compiler knows no type `{name}`: check the spelling. Types here are float, double, int, unsigned, int64_t, bool, half "
+          "and torch::Tensor.",
           at=r"^\s*(?:template\s*<.*>\s*)?(?:__\w+__|static|inline|extern|void)\b[^=;]*\("),
     Known("undefined_name", _unknown(),
-          "`{name}` is not known here: look for a misspelling, for a parameter that the kernel is not given, and for a variable that was declared inside "
+          "`{name}` is not known here: look for a misspelling, for a parameter that the kernel is not given, and for a variable that "
+          "was declared inside "
           "other { } or a loop that has ended."),
     Known("no_such_member", r"has no member",
           "A tensor in C++ has x.size(0), x.numel(), x.dim(), x.sizes(), x.data_ptr<float>(): there is no x.shape and no x.T.", at=r"\.shape|\.T\b|\.numel|\.size|\.item"),
     Known("no_such_member", r"has no member", "The type has nothing of this name: check the spelling, and whether it is a variable or needs ()."),
     Known("defined_twice", r"^redefinition of|has already been defined|multiple definition of",
-          "The same function is defined twice, body and all: often it stands both in cpp_sources and in cuda_sources. Keep one, and only its first line "
+          "The same function is defined twice, body and all: often it stands both in cpp_sources and in cuda_sources. Keep one, and "
+          "only its first line "
           "with a semicolon in cpp_sources."),
     Known("other_return_type", r"ambiguating new declaration|cannot overload functions distinguished by return type alone|conflicting declaration of ‘\w+ \w+\(",
           "The function is declared with one result type and defined with another: make the declaration in cpp_sources and the definition the same."),
@@ -251,18 +258,21 @@ KNOWN: list[Known] = [
     Known("too_few_arguments", r"too few arguments", "The call gives too few arguments: compare them with the function's first line, one by one."),
     Known("too_many_arguments", r"too many arguments", "The call gives more arguments than the function has: compare them with its first line, one by one."),
     Known("const_lost", r"this launch gives \([^)]*\bconst \w|invalid conversion from ‘const \w+\*’|argument of type \"const [^\"]+\*\" is incompatible with",
-          "A pointer to const data is given where the code may write. If the function only reads, declare its parameter const float*; if it writes, give it "
+          "A pointer to const data is given where the code may write. If the function only reads, declare its parameter const float*; "
+          "if it writes, give it "
           "a pointer to the output."),
     Known("data_ptr_without_type", r"this launch gives \([^)]*void\*|invalid conversion from ‘void\*’|argument of type \"(?:const )?void \*\"",
           "data_ptr() without a type gives void*: write x.data_ptr<float>()."),
     Known("tensor_for_pointer", r"this launch gives \([^)]*at::Tensor|cannot convert ‘(?:const )?at::Tensor’|no suitable conversion function from \"(?:const )?at::Tensor\"",
           "A kernel takes the address of a tensor's data, not the tensor: pass x.data_ptr<float>()."),
     Known("other_pointer", LAUNCH + r"|cannot convert ‘[\w ]+\*’ to ‘[\w ]+\*’|argument of type \"[\w ]+\*\" is incompatible with parameter of type \"[\w ]+\*\"",
-          "The types differ: data_ptr<T>() must name the type that the kernel's parameter has, and that the tensor holds (a float32 tensor: data_ptr<float>())."),
+          "The types differ: data_ptr<T>() must name the type that the kernel's parameter has, and that the tensor holds (a float32 "
+          "tensor: data_ptr<float>())."),
     Known("template_argument", r"No kernel `|couldn’t deduce template|no instance of function template \"\w+\" matches",
           "The compiler cannot tell the template's type from the arguments: name it, as kernel<float><<<blocks, threads>>>(…).", at=r"<<<"),
     Known("atomic_type", r"atomic(?:Add|Max|Min|Exch|CAS)|‘int64_t\*’.*to ‘(?:long )+long unsigned int\*’",
-          "There is no such atomic function for this type: atomicAdd takes int, unsigned, unsigned long long, float, double and half. Of int64_t, cast the address: "
+          "There is no such atomic function for this type: atomicAdd takes int, unsigned, unsigned long long, float, double and half. "
+          "Of int64_t, cast the address: "
           "atomicAdd((unsigned long long*)p, 1ull).", at=r"atomic"),
     Known("mixed_max", r"no matching function for call to ‘(?:max|min|clamp)\(|no instance of (?:overloaded function|function template) \"std::(?:max|min|clamp)",
           "std::max and std::min take two values of the same type, and here they differ: name it, as std::max<int64_t>(a, b)."),
@@ -283,7 +293,8 @@ KNOWN: list[Known] = [
     Known("return_without_value", r"return-statement with no value|should return a value|missing return statement|no return statement|return type is not void",
           "The function promises a result: each way out of it needs return with a value."),
     Known("value_from_void", r"return-statement with a value, in function returning ‘void’|return value type does not match the function type",
-          "What is returned is not what the function's first line promises. A kernel, and any void function, returns nothing: store the result through a pointer."),
+          "What is returned is not what the function's first line promises. A kernel, and any void function, returns nothing: store the "
+          "result through a pointer."),
     # kernels
     Known("write_to_const", r"assignment of read-only|expression must be a modifiable lvalue|increment of read-only",
           "The parameter is declared const, so the kernel may only read it. Write to the output, or take const away where it is the output."),
@@ -297,7 +308,8 @@ KNOWN: list[Known] = [
     Known("kernel_returns", r"__global__ function must have a void return type|must have a void return",
           "A kernel returns nothing: make it void and store the result through a pointer."),
     Known("shared_size_unknown", r"storage size of .* isn’t constant|expression must have a constant value|variable-length array|variable length array",
-          "The size of a __shared__ array must be known when the kernel is compiled. Use a constexpr number, or extern __shared__ float s[]; and give "
+          "The size of a __shared__ array must be known when the kernel is compiled. Use a constexpr number, or extern __shared__ float "
+          "s[]; and give "
           "the bytes at the launch: kernel<<<blocks, threads, n * sizeof(float)>>>(…)."),
     Known("shared_initialised", r"__shared__ variable can't have an initial value|initializer not allowed for (?:a )?__shared__|dynamic initialization is not supported for a",
           "Shared memory begins undefined: write if (threadIdx.x == 0) sum = 0; and then __syncthreads()."),

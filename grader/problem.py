@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import functools
 import hashlib
+import inspect
 import random
 import re
 import sys
@@ -31,7 +32,7 @@ NEEDED = ("Model", "get_inputs", "get_init_inputs")
 def find(submission: Path) -> Problem:
     """The problem that a submission answers, by its name or its folder's.
 
-    `kernels_student/groupnorm.py`, `kernels_ref/groupnorm/solution.py`, a file in `steps/`, and any file beside
+    `kernels_student/groupnorm.py` and `groupnorm_backward.py`, `kernels_ref/groupnorm/solution.py`, a file in `steps/`, and any file beside
     or below a `model.py` are found, and so are handed-in names such as `groupnorm_ada.py`, `groupnorm-2.py` or
     `ada.groupnorm.py`. Raises ProblemError, which lists the known names, for anything else.
     """
@@ -117,6 +118,8 @@ class Problem:
         if missing:
             have = "has no " + " and no ".join(missing)
             raise ProblemError(f"{have}; a problem file defines Model, get_inputs and get_init_inputs.", self.path)
+        if self.precision not in _cases.PRECISIONS:
+            raise ProblemError(f"PRECISION is {self.precision!r}, not one of {', '.join(_cases.PRECISIONS)}.", self.path)
 
     @functools.cached_property
     def literals(self) -> dict[str, object]:
@@ -127,6 +130,11 @@ class Problem:
                 if _is_literal(statement.value):
                     found[statement.targets[0].id] = _value(statement.value)
         return found | self.overrides
+
+    @property
+    def precision(self) -> str:
+        """How precise an answer must be: as eager float32 ("fp32"), or as eager TF32, which the file's PRECISION asks for."""
+        return self.literals.get("PRECISION", _cases.PRECISIONS[0])
 
     def module(self, overrides: dict[str, object]) -> types.ModuleType:
         """The file executed with these literals replaced; values derived from them follow, and --set's win."""
@@ -151,7 +159,8 @@ class Problem:
         return self._with_reduction(Case("full size"), "meta")
 
     def _with_reduction(self, case: Case, device: str) -> Case:
-        """The case with the longest sum that its Model computes, unless the file says it (watching takes a second)."""
+        """The case in the file's precision, with the longest sum that its Model computes, unless the file says it (watching takes a second)."""
+        case = dataclasses.replace(case, precision=self.precision)
         if case.reduction is not None:
             return case
         try:
@@ -185,14 +194,22 @@ class Problem:
                     _randomise(model)
             return model
 
-        return Instance(build(), args, inputs, kwargs, build, functools.partial(self._blame, "Model.forward"))
+        return Instance(build(), args, inputs, kwargs, build, functools.partial(self._blame, "Model.forward"), self.precision)
+
+    def upstream(self, case: Case, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Gradients to start backward with: normal random numbers for each floating output, the same for the same (seed, case)."""
+        made = []
+        for number, like in enumerate(out for out in outputs if out.is_floating_point()):
+            generator = torch.Generator(like.device).manual_seed((_draw(seed, case) + 3 + number) % 2**62)
+            made.append(torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator))
+        return made
 
     @contextlib.contextmanager
     def _blame(self, what: str) -> Iterator[None]:
         """Turn whatever the file raises into a ProblemError with the line that raised."""
         try:
             yield
-        except (ProblemError, KeyboardInterrupt):
+        except (ProblemError, KeyboardInterrupt, torch.OutOfMemoryError):  # a GPU that is too small is not the file's fault
             raise
         except BaseException as error:
             text = str(error).strip().splitlines()
@@ -214,10 +231,15 @@ class Instance:
     init_kwargs: dict
     build: Callable[[], torch.nn.Module]
     blame: Callable[[], contextlib.AbstractContextManager]
+    precision: str = _cases.PRECISIONS[0]
 
     def eager(self) -> list[torch.Tensor]:
-        """The outputs in the model's own dtype, with TF32 and other shortcuts off. A fresh model each time."""
-        return self._run(self.build(), _copies(self.inputs))
+        """The outputs in the model's own dtype, with TF32 and other shortcuts off. A fresh model each time.
+
+        In a problem of precision "tf32": with the factors of every product rounded to TF32, as tensor cores take them.
+        """
+        with Tf32() if self.precision == "tf32" else contextlib.nullcontext():
+            return self._run(self.build(), _copies(self.inputs))
 
     def expected(self) -> list[torch.Tensor]:
         """The outputs computed in float64 (floating outputs are float64; others keep their dtype)."""
@@ -238,6 +260,59 @@ class Instance:
         except ProblemError:
             moved = [out.clone() for out in expected]
         return [_distance(a, b) for a, b in zip(expected, moved)]
+
+    # -- gradients: a list of one for each of differentiable() --
+
+    def differentiable(self) -> tuple[list[int], list[str]]:
+        """Numbers of the inputs and names of the parameters that can have a gradient."""
+        inputs = [number for number, value in enumerate(self.inputs) if _is_float(value)]
+        return inputs, [name for name, p in self.model.named_parameters() if _is_float(p) and p.requires_grad]
+
+    def names(self) -> list[str]:
+        """What forward calls each input, or "input 0"."""
+        taken = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return [taken[n] if n < len(taken) else f"input {n}" for n in range(len(self.inputs))]
+
+    def gradients(self, upstream: list[torch.Tensor]) -> tuple[list[torch.Tensor | None], int]:
+        """Eager's gradients in the model's own dtype, and the largest number of terms that it sums for a number on the way there or back."""
+        watch = Watch()
+        model, inputs = self.build(), _copies(self.inputs)
+        with watch:
+            return self._differentiate(model, inputs, upstream), watch.reduction
+
+    def expected_gradients(self, upstream: list[torch.Tensor]) -> list[torch.Tensor | None]:
+        """The gradients in float64."""
+        try:
+            return self._gradients_double(upstream, rounding=0.0)
+        except ProblemError:  # as in expected()
+            return [value if value is None else value.double() for value in self.gradients(upstream)[0]]
+
+    def gradient_noise(self, upstream: list[torch.Tensor], expected: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
+        """How far each gradient moves when every input, weight and upstream gradient is off by one rounding."""
+        try:
+            moved = self._gradients_double(upstream, rounding=self._unit())
+        except ProblemError:
+            return [value if value is None else torch.zeros_like(value, dtype=torch.float32) for value in expected]
+        return [None if a is None or b is None else _distance(a, b) for a, b in zip(expected, moved)]
+
+    def _gradients_double(self, upstream: list[torch.Tensor], rounding: float) -> list[torch.Tensor | None]:
+        model, inputs, upstream = _double(self.build()), _double_inputs(self.inputs), _double_inputs(upstream)
+        if rounding:
+            _jiggle(model, inputs + upstream, rounding)
+        with _double_default():
+            return self._differentiate(model, inputs, upstream)
+
+    def _differentiate(self, model: torch.nn.Module, inputs: list, upstream: list[torch.Tensor]) -> list[torch.Tensor | None]:
+        numbers, names = self.differentiable()
+        own = dict(model.named_parameters())
+        with self.blame(), torch.enable_grad(), _exact_float32(), _seeded(0, None):
+            wanted = [inputs[n].requires_grad_() for n in numbers] + [own[name] for name in names]
+            outputs = [out for out in ends(model(*inputs)) if out.is_floating_point()]
+            pairs = [(out, up) for out, up in zip(outputs, upstream) if out.requires_grad]
+            if not pairs:
+                return [None] * len(wanted)
+            made = torch.autograd.grad([out for out, _ in pairs], wanted, [up for _, up in pairs], allow_unused=True)
+        return [value if value is None else value.to_dense() if value.is_sparse else value for value in made]
 
     def reduction(self) -> int:
         """How many terms the model sums for one number, at most, over all of its steps (1 if it sums nothing)."""
@@ -276,14 +351,19 @@ def _distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def flatten(outputs: object) -> list[torch.Tensor]:
     """A model's result as a list of tensors: a tensor, a number, or any nest of tuples, lists and dicts of them."""
+    return [tensor.detach() for tensor in ends(outputs)]
+
+
+def ends(outputs: object) -> list[torch.Tensor]:
+    """The tensors of a result, with the graph that they carry."""
     if isinstance(outputs, torch.Tensor):
-        return [outputs.detach()]
+        return [outputs]
     if isinstance(outputs, (bool, int, float, complex)):
         return [torch.tensor(outputs)]
     if isinstance(outputs, dict):
         outputs = list(outputs.values())
     if isinstance(outputs, (list, tuple)):
-        return [tensor for value in outputs for tensor in flatten(value)]
+        return [tensor for value in outputs for tensor in ends(value)]
     if outputs is None:
         return []
     raise TypeError(f"a model returns tensors, not {type(outputs).__name__}")
@@ -296,7 +376,7 @@ class Watch(TorchDispatchMode):
     reduction: the largest number of terms that one of them sums for one output.
     """
 
-    GATHERING = ("embedding", "index", "gather", "take")  # outputs are picked, not summed
+    GATHERING = ("embedding", "index", "gather", "take", "max", "min", "amax", "amin")  # outputs are picked, not summed
 
     def __init__(self, most_operations: int | None = None):
         super().__init__()
@@ -324,11 +404,32 @@ class Watch(TorchDispatchMode):
 PRODUCTS = ("convolution", "_convolution", "mkldnn_convolution", "mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot")
 
 
+class Tf32(TorchDispatchMode):
+    """Rounds the factors of products to TF32 before they are multiplied in float32: what eager computes on tensor cores."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket.__name__
+        if name in PRODUCTS:
+            first = 1 if name.startswith(("add", "badd")) else 0  # before it stands what is added
+            args = [tf32(a) if first <= i < first + 2 else a for i, a in enumerate(args)]
+        return function(*args, **(kwargs or {}))
+
+
+def tf32(x: torch.Tensor) -> torch.Tensor:
+    """float32 numbers rounded to TF32's 10 bits of mantissa, halves away from zero, as cvt.rna.tf32.f32 rounds; others as they are."""
+    if x.dtype != torch.float32:
+        return x
+    bits = x.contiguous().view(torch.int32)
+    return torch.where(torch.isfinite(x), (bits + 0x1000 & ~0x1FFF).view(torch.float32).view_as(x), x)
+
+
 def _terms(name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
     """Terms summed for one output of an aten operation, by shapes: normalisations return their statistics too."""
     inputs, outputs = [t for t in inputs if t.numel()], [t for t in outputs if t.numel()]
     if not inputs or not outputs:
         return 1
+    if name == "convolution_backward":  # of the gradient that comes in (N, OC, ...), x and the weight (OC, C, ...)
+        return max(inputs[0].numel() // inputs[0].shape[1], inputs[2][:, 0].numel())
     if "convolution" in name and len(inputs) > 1:
         return inputs[1][0].numel()
     if name in PRODUCTS:

@@ -19,13 +19,19 @@ SCHEMA = "kernel-course/progress/1"
 COURSE = {  # the course's order: problem -> where it is set
     "conv2d": "lesson 1",
     "im2col_conv": "lesson 2",
+    "matmul": "lesson 2",
     "groupnorm": "lesson 3",
     "bias_scale_sigmoid": "lesson 4",
     "logsumexp": "lesson 5",
-    "conv_sigmoid_groupnorm": "whole model",
-    "conv_groupnorm_maxpool": "whole model",
-    "conv_groupnorm_logsumexp": "whole model",
+    "scale_maxpool_clamp": "lesson 6",
+    "conv_sigmoid_groupnorm": "lesson 8",
+    "conv_groupnorm_maxpool": "lesson 8",
+    "conv_groupnorm_logsumexp": "lesson 8",
+    "conv2d_tensor_core": "lesson 9",
+    "ratio_interval": "lesson 10",
+    "mend_layernorm": "lesson 11",
 }
+BACKWARDS = "lesson 7"  # where each NAME_backward is set
 NOT_TRIED = "not tried yet"
 STAGES = list(StageName)
 WAIT = 10.0  # seconds for another process that writes the same file
@@ -254,11 +260,19 @@ def _record(state: State, name: str, mark: Mark) -> list[str]:
 
 
 def names() -> list[str]:
-    """The problems in the course's order; an instructor's own, of which the order knows nothing, come last."""
-    from grader.student import KERNELS_REF
+    """The exercises in the order of the lessons that set them; an instructor's own, of which the order knows nothing, come last."""
+    from grader import student
 
-    found = {file.parent.name for file in KERNELS_REF.glob("*/model.py")}
-    return [name for name in COURSE if name in found] + sorted(found - COURSE.keys())
+    order = sorted([*COURSE, *(name + student.BACKWARD for name in COURSE)], key=lambda name: int(_where(name).split()[-1]))
+    found = student.exercises()
+    return [name for name in order if name in found] + [name for name in found if name not in order]
+
+
+def _where(name: str) -> str:
+    """In which lesson it is set; empty where the course does not say."""
+    from grader import student
+
+    return COURSE.get(name, BACKWARDS if name.endswith(student.BACKWARD) else "")
 
 
 # --- showing ---------------------------------------------------------------------------------------------------------
@@ -349,7 +363,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _row(name: str, entry: Entry | None) -> Row:
-    where = COURSE.get(name, "")
+    where = _where(name)
     if entry is None:
         return Row(name, where, NOT_TRIED, "", "", False)
     passed = entry.best.outcome is Outcome.passed
@@ -374,7 +388,7 @@ def _improvement(name: str, entry: Entry | None) -> str:
 def _next(entries: dict[str, Entry | None]) -> str:
     """What to do now: the first problem of the course that is not solved."""
     for name, entry in entries.items():
-        where, file = COURSE.get(name, ""), f"kernels_student/{name}.py"
+        where, file = _where(name), f"kernels_student/{name}.py"
         if entry is None:
             return f"Next: {f'read {where}, then ' if where.startswith('lesson') else ''}fill in {file}."
         if entry.best.outcome is not Outcome.passed:

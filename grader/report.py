@@ -109,7 +109,7 @@ def _evidence(one: Evidence) -> RenderableType:
 
 def facts(one: Evidence) -> list[tuple[str, str]]:
     """Name and value of each fact that is known."""
-    known = [("case", one.case), ("index", one.index and str(one.index))]
+    known = [("case", one.case), ("gradient of", one.gradient), ("index", one.index and str(one.index))]
     if one.index is not None:
         known += [("expected", number(one.expected)), ("got", number(one.got))]
         if one.tolerance is not None:

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from grader import report, suspects
+from grader import places, repair, report, suspects
 from grader.report import clean
 from grader.verdict import Evidence, Outcome, Reason, Stage, Status, Verdict
 
@@ -231,23 +231,41 @@ def excerpt(one: Evidence, stage: Stage, source: str, where: Where, found: bool 
     lines = source.splitlines()
     if one.line and 0 < one.line <= len(lines):
         marked = {one.line} | {n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH}
-        first, last = max(1, min(marked) - AROUND), min(len(lines), max(marked) + AROUND)
-        if stage.reason in ENDLESS:
-            loops = [n for n in range(max(1, one.line - REACH), one.line + 1) if LOOP.search(lines[n - 1])]
-            first = min(first, loops[-1] if loops else first)
-        caption = where(one.line)
-        caption = f"{caption[:1].upper()}{caption[1:]}:" if caption != f"line {one.line}" else ""
+        place = places.of(stage, source, one.line)
+        told = [Words(moved(place.words, where))] if place else []
+        if place and all(abs(n - one.line) <= REACH for n in place.lines):
+            return told + [_around(lines, set(place.lines) if place.instead else marked | set(place.lines), {one.line}, where)]
         words, more = suspects.also(stage, source)
-        return [Code([(n, lines[n - 1], n in marked) for n in range(first, last + 1)], caption)] + (
-            [Code([(n, lines[n - 1], len(more) == 1) for n in more], words)] if more else []
-        )
+        apart = [_only(lines, place.lines)] if place else []
+        mine = set() if more or (place and place.instead) else marked
+        raised = [Code([(n, lines[n - 1], len(more) == 1) for n in more], words)] if more else []
+        return [_around(lines, mine, marked, where), *told, *apart, *raised]
     words, chosen = ("", []) if found else suspects.of(stage, source)
-    return [Code([(n, lines[n - 1], False) for n in chosen], words)] if chosen else []
+    sure = len(chosen) == 1 or words in suspects.SURE
+    return [Code([(n, lines[n - 1], sure) for n in chosen], words)] if chosen else []
+
+
+def _around(lines: list[str], marked: set[int], shown: set[int], where: Where) -> Code:
+    """The lines from the first to the last of those marked or to be shown, and two more at each end."""
+    first, last = max(1, min(marked | shown) - AROUND), min(len(lines), max(marked | shown) + AROUND)
+    caption = where(min(shown))
+    caption = f"{caption[:1].upper()}{caption[1:]}:" if caption != f"line {min(shown)}" else ""
+    return Code([(n, lines[n - 1], n in marked) for n in range(first, last + 1)], caption)
+
+
+def _only(lines: list[str], wanted: Sequence[int]) -> Code:
+    """Some lines alone, each marked."""
+    return Code([(n, lines[n - 1], True) for n in sorted(wanted)])
+
+
+def at_lead(found: repair.Lead, source: str, where: Where) -> Code:
+    """The student's lines around the one that an edit shows to be wrong; for what is missing between two, both."""
+    marked = {found.line} | ({found.until} if found.until else set())
+    return _around(source.splitlines(), marked, {found.line}, where)
 
 
 MEETINGS = {Reason.race, Reason.barrier_divergence, Reason.warp_divergence}  # whose messages name the line of another thread
-ENDLESS = {Reason.kernel_timeout, Reason.timeout, Reason.build_timeout}
-LINE, LOOP = re.compile(r"\bline (\d+)\b"), re.compile(r"\b(?:for|while)\b|\bdo\b")
+LINE = re.compile(r"\bline (\d+)\b")
 REACH = 12  # lines
 
 

@@ -6,13 +6,15 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 
 from grader import channel, clock, compare, contract, findings, sandbox
+from grader.cases import Case
 from grader.client import Client, Gone, Late, NotStarted
 from grader.exchange import GpuMemory, same_bits
-from grader.problem import KERNELS_REF
+from grader.problem import ends
 from grader.verdict import Evidence, Measurement, Reason
 
 MOST_INPUTS = 8
@@ -43,6 +45,29 @@ class InWorker:
             raise NotDone(reply)
 
 
+@dataclasses.dataclass
+class Back:
+    """The backward that is timed too. upstream: what it starts with; inputs, parameters: numbers and names of what gets a gradient; like: tensors of
+    the gradients' shapes."""
+
+    upstream: list[torch.Tensor]
+    inputs: list[int]
+    parameters: list[str]
+    like: list[torch.Tensor]
+
+    def of(self, model: Callable[..., object], parameters: dict[str, torch.Tensor]) -> Callable[..., object]:
+        """Forward and backward of a model in this process, as one call."""
+
+        def there_and_back(*inputs):
+            inputs = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]  # the judge writes to its own
+            wanted = [inputs[n].requires_grad_() for n in self.inputs] + [parameters[name] for name in self.parameters]
+            with torch.enable_grad():
+                outputs = [out for out in ends(model(*inputs)) if out.is_floating_point()]
+                return torch.autograd.grad(outputs, wanted, self.upstream)
+
+        return there_and_back
+
+
 class NotDone(Exception):
     """A worker answered with something other than Done, which is kept in `reply`."""
 
@@ -55,7 +80,8 @@ class NotDone(Exception):
 class Bench:
     """What a measurement needs of the grading: the constructed worker, the full-size trial, limits, and a voice.
 
-    start: starts a worker for another file. construct: the command that builds the model with the trial's weights.
+    start: starts a worker for another file. construct: the command that builds the model with the trial's weights. reference: the
+    file of the reference solution. back: what a NAME_backward is timed with; None for forward alone.
     """
 
     client: Client
@@ -68,6 +94,14 @@ class Bench:
     construct: channel.Construct
     start: Callable[[contract.Source], sandbox.Process]
     say: Callable[[str], None]
+    reference: Path
+    back: Back | None = None
+
+    def prepare(self, packed: list[list[channel.Value]], memory: GpuMemory) -> channel.Prepare:
+        """The command that gives a worker its inputs."""
+        if self.back is None:
+            return channel.Prepare(packed)
+        return channel.Prepare(packed, memory.inputs(self.back.upstream), self.back.inputs, self.back.parameters)
 
 
 def measure(bench: Bench, stage) -> findings.Finding | None:
@@ -77,9 +111,10 @@ def measure(bench: Bench, stage) -> findings.Finding | None:
     try:
         inputs, packed = _inputs(bench, memory)
         mine = InWorker(bench.client, bench.seconds)
-        mine.ask(channel.Prepare(packed))
+        prepare = bench.prepare(packed, memory)
+        mine.ask(prepare)
         bench.say("starting the reference solution")
-        reference = _reference(bench, packed)
+        reference = _reference(bench, prepare)
         baselines: dict[str, clock.Command] = {}
         if reference is not None:
             baselines[REFERENCE] = InWorker(reference, bench.seconds)
@@ -91,6 +126,8 @@ def measure(bench: Bench, stage) -> findings.Finding | None:
         bench.say("checking what the timed calls computed")
         finding = _recheck(bench, mine, inputs, memory)
         _record(stage, result)
+        if bench.back:
+            stage.message = f"Times of forward and backward together. {stage.message}".strip()
         return finding or _too_fast(result)
     except (Gone, Late) as error:
         return findings.of_death(error, bench.source, "full size", "forward")
@@ -116,7 +153,7 @@ def _inputs(bench: Bench, memory: GpuMemory) -> tuple[list[list], list[list[chan
     trial.expected, trial.noise = [], []  # large, and not needed any more
     torch.cuda.empty_cache()
     size = _bytes(trial.instance.inputs)
-    each = size + 2 * _bytes(trial.eager)
+    each = size + 2 * (_bytes(trial.eager) + (size if bench.back else 0))
     fit = int(SHARE * torch.cuda.mem_get_info()[0] / max(each, 1))
     count = max(1, min(MOST_INPUTS, fit))
     ours, wire = [], []
@@ -144,15 +181,15 @@ def _refresh(inputs: list[list]) -> None:
 
 
 def _floor(bench: Bench, inputs: list[list]) -> float | None:
-    return clock.floor(_bytes(inputs[0]) + _bytes(bench.trial.eager))
+    return clock.floor(_bytes(inputs[0]) + _bytes(bench.trial.eager) + (_bytes(bench.back.like) if bench.back else 0))
 
 
 # --- baselines -------------------------------------------------------------------------------------------------------
 
 
-def _reference(bench: Bench, packed: list[list[channel.Value]]) -> Client | None:
+def _reference(bench: Bench, prepare: channel.Prepare) -> Client | None:
     """A worker with the reference solution, ready to be timed; None if there is none or it does not work here."""
-    path = KERNELS_REF / bench.problem.name / "solution.py"
+    path = bench.reference
     source, broken = contract.read(path)
     if broken is not None or source.sha256 == bench.source.sha256:
         return None
@@ -163,7 +200,7 @@ def _reference(bench: Bench, packed: list[list[channel.Value]]) -> Client | None
         worker = InWorker(client, bench.seconds)
         worker.ask(channel.Build(source.text, str(path.resolve()), bench.seconds))
         worker.ask(bench.construct)
-        worker.ask(channel.Prepare(packed))
+        worker.ask(prepare)
         worker.run([0])
     except (NotStarted, NotDone, Gone, Late):
         client.close()
@@ -173,9 +210,14 @@ def _reference(bench: Bench, packed: list[list[channel.Value]]) -> Client | None
 
 def _in_process(bench: Bench, inputs: list[list]) -> dict[str, clock.Command]:
     """Eager and torch.compile, as torch is set up by default; what cannot run here is left out."""
-    commands: dict[str, clock.Command] = {"eager": clock.Calls(bench.trial.instance.build(), inputs)}
+    def calls(compile_it: bool) -> clock.Command:
+        model = bench.trial.instance.build()
+        function = torch.compile(model) if compile_it else model
+        return clock.Calls(bench.back.of(function, dict(model.named_parameters())) if bench.back else function, inputs)
+
+    commands = {"eager": calls(False)}
     bench.say("torch.compile")
-    compiled = clock.Calls(torch.compile(bench.trial.instance.build()), inputs)
+    compiled = calls(True)
     with contextlib.suppress(Exception):  # no Triton, or a model that it cannot take
         compiled.run([0])
         commands["torch.compile"] = compiled
@@ -190,7 +232,7 @@ def _recheck(bench: Bench, mine: InWorker, inputs: list[list], memory: GpuMemory
     number = random.randrange(len(inputs))
     before = [v.clone() if isinstance(v, torch.Tensor) else v for v in inputs[number]]
     mine.run(range(len(inputs)))
-    rooms = memory.rooms(bench.trial.eager)
+    rooms = memory.rooms(bench.back.like if bench.back else bench.trial.eager)
     mine.ask(channel.Collect(number, rooms))
     for position, (value, old) in enumerate(zip(inputs[number], before)):
         if isinstance(value, torch.Tensor) and not same_bits(value, old):
@@ -198,8 +240,27 @@ def _recheck(bench: Bench, mine: InWorker, inputs: list[list], memory: GpuMemory
             return findings.Finding(Reason.input_modified, message, [Evidence(case="timed")])
     again = dataclasses.replace(bench.trial.instance, inputs=before)
     got = [shared.tensor for shared in memory.room[-1]]
+    if bench.back:
+        return _recheck_gradients(bench, again, got)
     difference = compare.compare(got, again.expected(), again.eager(), bench.trial.case)
     return findings.of_difference(dataclasses.replace(difference, case="timed")) if difference else None
+
+
+def _recheck_gradients(bench: Bench, instance, got: list[torch.Tensor]) -> findings.Finding | None:
+    """The same for gradients; nothing where the GPU is too small for the right ones beside all that is timed."""
+    names = [instance.names()[n] for n in bench.back.inputs] + bench.back.parameters
+    try:
+        eager, most = instance.gradients(bench.back.upstream)
+        expected = instance.expected_gradients(bench.back.upstream)
+        for name, *one in zip(names, got, expected, eager):
+            difference = compare.compare(*one, Case("timed"), reduction=most)
+            if difference is not None:
+                found = findings.of_difference(difference)
+                said = f"While it was timed, the gradient of `{name}` was wrong: {found.message}"
+                return dataclasses.replace(found, reason=Reason.wrong_gradient, message=said)
+    except torch.OutOfMemoryError:
+        pass
+    return None
 
 
 def _too_fast(result: clock.Measurement) -> findings.Finding | None:

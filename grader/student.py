@@ -12,8 +12,12 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS_REF = ROOT / "kernels_ref"
 KERNELS_STUDENT = ROOT / "kernels_student"
 
+BACKWARD = "_backward"  # the exercise NAME_backward has problem NAME and is made from kernels_ref/NAME/backward.py
+
 OPEN = re.compile(r"^(?P<indent>\s*)(?P<comment>//|\#)\s*>>>\s*exercise:\s*(?P<hint>.*?)\s*$")
 CLOSE = re.compile(r"^\s*(//|\#)\s*<<<\s*$")
+DEFECT = re.compile(r"^\s*//\s*>>>\s*defect:\s*(?P<what>.*?)\s*$")
+INSTEAD = re.compile(r"^\s*//\s*---\s*$")
 MARK = "YOUR CODE HERE"
 STAMP = re.compile(r"^# Made from .*; skeleton (?P<print>[0-9a-f]{12})\.$", re.MULTILINE)
 
@@ -22,23 +26,51 @@ class ExerciseError(ValueError):
     """A solution whose exercise markers do not make a skeleton; str() says which line and why."""
 
 
+def problem_of(exercise: str) -> str:
+    """The problem that an exercise belongs to: groupnorm for groupnorm and for groupnorm_backward."""
+    return exercise.removesuffix(BACKWARD)
+
+
+def source_of(exercise: str) -> Path:
+    """The file that an exercise is made from; it need not exist."""
+    file = "backward.py" if exercise.endswith(BACKWARD) else "solution.py"
+    return KERNELS_REF / problem_of(exercise) / file
+
+
+def exercises() -> list[str]:
+    """The problems of the course, each followed by its NAME_backward if there is one; sorted."""
+    found = {file.parent.name for file in KERNELS_REF.glob("*/model.py")}
+    return sorted(found | {file.parent.name + BACKWARD for file in KERNELS_REF.glob("*/backward.py")})
+
+
+def exercise_of(submission: Path, problem: str) -> str:
+    """The exercise that a file answers, whose problem is known: problem_backward where its name or its folder's says so."""
+    backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")
+    reference = submission.name == "backward.py" and submission.resolve().parent.name == problem
+    named = reference or backward.search(submission.stem) or backward.search(submission.resolve().parent.name)
+    return problem + BACKWARD if named else problem
+
+
 def skeleton(solution_source: str, name: str) -> str:
-    """The student's file for problem `name`: each marked section replaced by one comment with its hint.
+    """The student's file for exercise `name`: each marked section replaced by one comment with its hint.
 
     A section runs from `// >>> exercise: HINT` to `// <<<` inside a CUDA string, from `# >>> exercise: HINT` to
-    `# <<<` in Python. The head docstring becomes the assignment. A source without sections is returned as it is,
+    `# <<<` in Python. A section that begins with `// >>> defect: WHAT IS WRONG` is to be found and mended: what stands
+    between `// ---` and `// <<<`, as comments, takes the place of the right lines before it, and nothing marks it.
+    The head docstring becomes the assignment. A source without sections is returned as it is,
     so a skeleton's skeleton is itself. Raises ExerciseError where a section is not closed, opened twice, or leaves
     a file that Python cannot parse.
     """
-    body, hints = _cut(solution_source, name)
-    if not hints:
+    broken, defects = _with_defects(solution_source, name)
+    body, hints = _cut(broken, name)
+    if not hints and not defects:
         return solution_source
-    body = _assignment(body, name, hints)
+    body = _assignment(body, name, hints, defects)
     try:
         stamp = fingerprint(body)
     except SyntaxError as error:
         raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
-    return f"{body.rstrip()}\n\n# Made from kernels_ref/{name}/solution.py by `grader student`; skeleton {stamp}.\n"
+    return f"{body.rstrip()}\n\n# Made from {_short_source(name)} by `grader student`; skeleton {stamp}.\n"
 
 
 def is_untouched(source: str, problem_name: str) -> bool:
@@ -53,7 +85,7 @@ def is_untouched(source: str, problem_name: str) -> bool:
     stamp = STAMP.search(source)
     if stamp and stamp["print"] == mine:
         return True
-    solution = KERNELS_REF / problem_name / "solution.py"
+    solution = source_of(problem_name)
     if not solution.is_file():
         return False
     made = skeleton(solution.read_text(encoding="utf-8"), problem_name)
@@ -87,10 +119,10 @@ def check_all() -> list[str]:
         if not path.exists():
             problems.append(f"{_short(path)} is missing.")
         elif path.read_text(encoding="utf-8") != text:
-            problems.append(f"{_short(path)} is not what kernels_ref/{path.stem}/solution.py makes.")
+            problems.append(f"{_short(path)} is not what {_short_source(path.stem)} makes.")
     for path in sorted(KERNELS_STUDENT.glob("*.py")):
         if path not in wanted:
-            problems.append(f"{_short(path)} has no kernels_ref/{path.stem}/solution.py.")
+            problems.append(f"{_short(path)} has no {_short_source(path.stem)}.")
     return problems
 
 
@@ -108,8 +140,9 @@ def fingerprint(source: str) -> str:
 def _wanted() -> dict[Path, str]:
     """Each student file's path and text. Solutions without a marked section have no student file."""
     wanted = {}
-    for solution in sorted(KERNELS_REF.glob("*/solution.py")):
-        name = solution.parent.name
+    sources = {p.parent.name: p for p in KERNELS_REF.glob("*/solution.py")}
+    sources |= {p.parent.name + BACKWARD: p for p in KERNELS_REF.glob("*/backward.py")}
+    for name, solution in sorted(sources.items()):
         text = skeleton(solution.read_text(encoding="utf-8"), name)
         if STAMP.search(text):
             wanted[KERNELS_STUDENT / f"{name}.py"] = text
@@ -120,6 +153,10 @@ def _short(path: Path) -> str:
     return f"{path.parent.name}/{path.name}"
 
 
+def _short_source(exercise: str) -> str:
+    return f"kernels_ref/{_short(source_of(exercise))}"
+
+
 C_TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*|/\*.*?\*/|\s+)|(?P<token>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\w+|.)""", re.DOTALL
 )
@@ -128,6 +165,34 @@ C_TOKEN = re.compile(
 def _c_tokens(text: str) -> str:
     """C++ source without comments and with one space between tokens."""
     return " ".join(match["token"] for match in C_TOKEN.finditer(text) if match["token"] is not None)
+
+
+def _with_defects(source: str, name: str) -> tuple[str, int]:
+    """The source with each defect in the place of the lines that it spoils, and how many there are."""
+    kept: list[str] = []
+    opened = defects = 0
+    spoiling = False
+    for number, line in enumerate(source.splitlines(), 1):
+        if found := DEFECT.match(line):
+            if opened or not found["what"]:
+                why = f"inside the one opened at line {opened}" if opened else "and does not say what is wrong"
+                raise ExerciseError(f"{name}: line {number} opens a defect {why}.")
+            opened, spoiling, defects = number, False, defects + 1
+        elif opened and OPEN.match(line):
+            raise ExerciseError(f"{name}: line {number} opens an exercise inside the defect opened at line {opened}.")
+        elif opened and INSTEAD.match(line):
+            spoiling = True
+        elif opened and CLOSE.match(line):
+            if not spoiling:
+                raise ExerciseError(f"{name}: the defect opened at line {opened} has no `// ---` with the spoilt lines after it.")
+            opened = 0
+        elif not opened:
+            kept.append(line)
+        elif spoiling:
+            kept.append(re.sub(r"^(\s*)// ?", r"\1", line))
+    if opened:
+        raise ExerciseError(f"{name}: the defect opened at line {opened} is never closed.")
+    return "\n".join(kept) + "\n", defects
 
 
 def _cut(source: str, name: str) -> tuple[str, list[str]]:
@@ -159,7 +224,7 @@ def _cut(source: str, name: str) -> tuple[str, list[str]]:
     return "\n".join(kept) + "\n", hints
 
 
-def _assignment(body: str, name: str, hints: list[str]) -> str:
+def _assignment(body: str, name: str, hints: list[str], defects: int = 0) -> str:
     """The body with its head docstring turned into what there is to do and how to grade it."""
     try:
         tree = ast.parse(body)
@@ -167,19 +232,24 @@ def _assignment(body: str, name: str, hints: list[str]) -> str:
         raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
     goal = ast.get_docstring(tree) or name
     places = "one place" if len(hints) == 1 else f"{len(hints)} places"
+    computes, has = ("has the gradients that", "has") if name.endswith(BACKWARD) else ("computes what", "computes")
     todo = [
         textwrap.fill(hint, 112, initial_indent=f"  {number}. ", subsequent_indent="     ")
         for number, hint in enumerate(hints, 1)
     ]
+    task = f"fill in the {places} marked {MARK}"
+    if defects:
+        many = "1 defect is" if defects == 1 else f"{defects} defects are"
+        task = f"{many} in this file, unmarked. Find and mend each" + (f"; {task}" if hints else "")
     text = "\n".join(
         [
             f"{goal}",
             "",
-            f"Your task: fill in the {places} marked {MARK}, so that ModelNew computes what Model in",
-            f"kernels_ref/{name}/model.py computes, for any shape.",
+            f"Your task: {task}, so that ModelNew {computes} Model in",
+            f"kernels_ref/{problem_of(name)}/model.py {has}, for any shape.",
             "",
             *todo,
-            "",
+            *([""] if todo else []),
             f"Grade it, with or without a GPU:  grader grade kernels_student/{name}.py",
         ]
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import dataclasses
 import re
+from collections.abc import Callable
 
-from grader.verdict import Reason, Stage
+from grader import places
+from grader.verdict import Reason, Stage, StageName, Status
 
 SHOWN = 8  # lines at most
 
@@ -14,13 +16,16 @@ SHOWN = 8  # lines at most
 @dataclasses.dataclass(frozen=True)
 class Suspicion:
     """reasons, pattern: of the verdict it fits (pattern: a part of the evidence's or of the message). words: what to look for.
-    lines: patterns of lines, all of which are shown. inside: only in kernels, where there are any."""
+    lines: patterns of lines, all of which are shown. inside: only in kernels, where there are any. when: what else must hold of the stage.
+    sure: these lines are wrong, not only to be looked at."""
 
     reasons: set[Reason]
     pattern: str
     words: str
     lines: tuple[str, ...]
     inside: bool = True
+    when: Callable[[Stage], bool] = lambda stage: True
+    sure: bool = False
 
 
 VALUES = {Reason.wrong_values, Reason.nondeterministic, Reason.schedule_dependent}
@@ -36,7 +41,90 @@ RETURN = "RETURN"  # a return of ModelNew.forward, or its first line where it ha
 
 ANY = "(?:)"  # in front of a pattern: look outside kernels too
 
+APPLY = r"\.apply\(|def backward\(|return.*\bNone\b"  # where autograd is told of a kernel, and what it is told
+
+CONSTANT = "CONSTANT"  # a line on which a kernel stores what depends on no variable of the thread's
+RESULT = "RESULT"  # where the variable is made that a C++ function returns
+INPUT = "INPUT"  # a return of ModelNew.forward that hands back an argument
+END = "END"  # the last line of ModelNew.forward, where that returns nothing
+HALVED = "HALVED"  # a loop that halves a number of threads that is no power of two, and that number
+
+
+def _only_wrong(part: str) -> Callable[[Stage], bool]:
+    """Whether all failing cases have this in their name."""
+    return lambda stage: bool(stage.cases) and all(part in case.name for case in stage.cases if case.status is Status.failed)
+
+
+def _right(name: str) -> Callable[[Stage], bool]:
+    return lambda stage: any(case.name == name and case.status is Status.passed for case in stage.cases)
+
+
 SUSPICIONS = [
+    Suspicion(
+        VALUES | {Reason.constant_output}, "",
+        "What is not the same each time, or is drawn by chance:",
+        (ANY + r"^(?!.*(?:nn\.|self\.\w+\s*=)).*\b(?:rand\w*\s*\(|curand|clock\w*\()",), False, sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "This loop halves a number of threads that is no power of two: where a half is odd, one thread is left over, and its value is lost.",
+        (HALVED,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "Where the mean is large, two large numbers are subtracted here that are nearly equal: what is left is their rounding error.",
+        (r"=[^;=]*-\s*(\w+)\s*\*\s*\1\s*[;,)]",), when=_only_wrong("large mean"), sure=True,
+    ),
+    Suspicion(
+        VALUES, "wrong mean or variance",
+        "With one pixel a channel all is right, with more it is not: these sums take in too few elements.",
+        (r"\w+\s*\+=.*\[",), when=_right("one pixel"), sure=True,
+    ),
+    Suspicion(
+        {Reason.missing_gradient}, "",
+        "What forward hands to autograd, and what backward returns:",
+        (APPLY, RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "batch item's part",
+        "The parts of the batch do not come together: where does each sum begin, and which loop goes over n?",
+        (r"=\s*0(?:\.0f?)?\s*[,;]", r"for\s*\(.*\b[nN]\b", r"\+="),
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "swapped|another order|transposed",
+        "Rows and columns are exchanged where an index is taken apart or put together:",
+        (INDEX, STORE),
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "",
+        "Sums of backward, and what it stores of them:",
+        (STORE, ADD),
+    ),
+    Suspicion(
+        {Reason.gradient_shape, Reason.backward_exception}, "",
+        "What backward returns is made here:",
+        (r"torch::(?:empty|zeros)", r"return \{", r"def (?:forward\(ctx|backward)", r"^\s*return .*(?:\w*backward\w*\(|\bg\w*\s*,|\w*grad\w*)"), False,
+    ),
+    Suspicion(
+        {Reason.backward_modified}, "",
+        "Kernels write here; one of these pointers is not backward's own:",
+        (STORE, r"torch::(?:empty|zeros)", r"(?:auto|Tensor) \w+ = \w+;"), False,
+    ),
+    Suspicion(
+        {Reason.saved_overwritten}, "",
+        "What is kept from forward to backward, and where backward looks for it:",
+        (r"\b(?:self|[A-Z]\w+)\.\w+(?:\[[^\]]*\])?\s*=(?!=)(?!.*nn\.)|=\s*(?:self|[A-Z]\w+)\.\w+\s*$", r"\bstatic\b.*Tensor", r"saved_tensors|save_for_backward"), False,
+    ),
+    Suspicion(
+        {Reason.noncontiguous_gradient}, "",
+        "Here backward is handed its tensors, or reads them as if they lay in one piece:",
+        (r"contiguous\(\)", r"\bg\w*\.data_ptr", r"def backward|Tensor \w*backward\w*\("), False,
+    ),
+    Suspicion(
+        {Reason.nondeterministic_gradient}, "",
+        "Sums without a fixed order:",
+        (r"atomic\w+\(|rand|clock",),
+    ),
     Suspicion(
         {Reason.wrong_values}, "constant in each channel",
         "What is missing, or there twice, has one value for each channel, as a bias has: where does each sum begin, and what is added before it is stored?",
@@ -74,13 +162,18 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.constant_output}, "",
+        "What is stored here does not depend on the thread:",
+        (CONSTANT,), sure=True,
+    ),
+    Suspicion(
+        {Reason.constant_output}, "",
         "All threads store the same value; what is stored must depend on the thread:",
         (STORE,),
     ),
     Suspicion(
         {Reason.low_precision}, "",
-        "Somewhere here a value has fewer bits than a float:",
-        (r"half|bfloat|bf16|fp16|__float2|tf32|0x[0-9a-fA-F]{6,}|& ~|wmma",), False,
+        "Here a value has fewer bits than a float:",
+        (r"^(?!\s*#\s*include).*(?:half|bfloat|bf16|fp16|__float2|tf32|& 0x[0-9a-fA-F]{6,}|& ~|wmma)",), False, sure=True,
     ),
     Suspicion(
         {Reason.low_precision, *VALUES}, "",
@@ -90,7 +183,7 @@ SUSPICIONS = [
     Suspicion(
         {Reason.non_finite}, "",
         "NaN and infinity come from lines such as these:",
-        (r"exp\w*\(|log\w*\(|sqrt\w*\(|[^/]/\s*\(?\s*[a-zA-Z(]|INFINITY",),
+        (r"exp\w*\(|log\w*\(|sqrt\w*\(|^(?!\s*(?:const\s+)?(?:int|int64_t|size_t|unsigned)\b).*[^/]/\s*\(?\s*[a-zA-Z(]",),
     ),
     Suspicion(
         {Reason.not_written}, "shared memory",
@@ -104,13 +197,33 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.input_modified}, "",
+        "This is no new tensor but another name for an input, and the kernel writes to it:",
+        (r"^\s*(?:auto|(?:torch|at)::Tensor)&?\s+\w+\s*=\s*\w+\s*;",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.input_modified}, "",
         "Kernels write here; one of these pointers is an input:",
         (STORE, r"<<<|\.data_ptr<", r"\.[a-z]\w*[a-z]_\("), False,
     ),
     Suspicion(
         {Reason.output_aliases_input}, "",
+        "forward hands back what it was given:",
+        (INPUT,), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.output_aliases_input}, "",
         "What forward returns, and how it is made:",
         (RETURN, r"\breturn [a-z]\w*;", ALLOCATE), False,
+    ),
+    Suspicion(
+        {Reason.output_reused}, "",
+        "This tensor is made once and kept from call to call:",
+        (r"\bstatic\b.*(?:Tensor|empty|map)",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.output_reused}, "",
+        "A result is kept here, and handed out again:",
+        (r"self\.\w+\s*\[[^\]]*\]\s*=(?!=)|return self\.\w+",), False, sure=True,
     ),
     Suspicion(
         {Reason.output_reused}, "",
@@ -120,12 +233,27 @@ SUSPICIONS = [
     Suspicion(
         {Reason.wrong_shape}, "",
         "The output gets its shape here:",
+        (RESULT,), False,
+    ),
+    Suspicion(
+        {Reason.wrong_shape}, "",
+        "The output gets its shape here:",
         (ALLOCATE, RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_dtype, Reason.wrong_device}, "",
+        "Here a tensor is converted, or made, with another dtype or on another device:",
+        (r"\.(?:half|bfloat16|double|int|long|cpu)\(\)|\.to\(|kHalf|kDouble|kBFloat16|float16|float64|bfloat16",), False, sure=True,
     ),
     Suspicion(
         {Reason.wrong_dtype, Reason.wrong_device}, "",
         "The output gets its dtype and device here:",
         (ALLOCATE, r"\.(?:half|to|double|float|cpu|cuda)\(", RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_type}, "nothing \\(None\\)",
+        "Here forward ends, and returns nothing:",
+        (END,), False, sure=True,
     ),
     Suspicion(
         {Reason.wrong_type}, "",
@@ -135,22 +263,26 @@ SUSPICIONS = [
     Suspicion(
         {Reason.missing_weights}, "",
         "ModelNew's own parameters are made here:",
-        (r"self\.\w+\s*=\s*(?:torch\.)?nn\.",), False,
+        (r"self\.\w+\s*=\s*(?:torch\.)?nn\.",), False, sure=True,
     ),
     Suspicion(
         {Reason.crash}, "",
         "Lines that end a program or close what is not theirs:",
-        (r"\b_?exit\(|abort\(|\bkill\(|os\.close|closerange|raise SystemExit",), False,
+        (r"\b_?exit\(|abort\(|\bkill\(|os\.close|closerange|raise SystemExit",), False, sure=True,
     ),
 ]  # fmt: skip
+
+SURE = {one.words for one in SUSPICIONS if one.sure}
 
 
 def of(stage: Stage, source: str) -> tuple[str, list[int]]:
     """What to look for, and at which lines; ("", []) where nothing fits."""
     seen = " ".join(filter(None, [stage.evidence[0].pattern if stage.evidence else "", stage.message.split(";")[0]]))
     kernels, stores = kernel_lines(source), result_stores(source)
+    if stage.name is StageName.gradient and (there := backward_lines(source)):
+        kernels, stores = there, [line for line in stores if line in there]
     for one in SUSPICIONS:
-        if stage.reason not in one.reasons or not re.search(one.pattern, seen):
+        if stage.reason not in one.reasons or not re.search(one.pattern, seen) or not one.when(stage):
             continue
         lines = _lines(source, one, kernels, stores)
         if lines:
@@ -163,6 +295,8 @@ def also(stage: Stage, source: str) -> tuple[str, list[int]]:
     if stage.reason is Reason.exception:
         return "Raised in the C++ function:", _raising(source, stage.message)
     if stage.reason is Reason.crash and "segmentation fault" in stage.message:
+        if places.of(stage, source, None):
+            return "", []
         kernels, code = kernel_lines(source), source.split("\n")
         pointers = [n for n in range(1, len(code) + 1) if n not in kernels and POINTER.search(code[n - 1].split("//")[0])]
         return "Outside of kernels, pointers are used here:", pointers[:SHOWN]
@@ -192,6 +326,8 @@ def _lines(source: str, one: Suspicion, kernels: set[int], stores: list[int]) ->
             hits = stores
         elif pattern == RETURN:
             hits = returns(source)
+        elif pattern in FINDERS:
+            hits = FINDERS[pattern](source, stores)
         else:
             wanted = re.compile(pattern)
             numbers = sorted(kernels) if kernels and one.inside and not pattern.startswith(ANY) else range(1, len(code) + 1)
@@ -229,7 +365,65 @@ def returns(source: str) -> list[int]:
     return []
 
 
+def _constant_stores(source: str, stores: list[int]) -> list[int]:
+    """Stores whose right side names nothing that is a thread's own: parameters and numbers alone."""
+    code = source.split("\n")
+    declared = {name for n in kernel_lines(source) for name in re.findall(r"\b(?:int|float|double|int64_t|unsigned|size_t|auto)\s+(\w+)\s*=", code[n - 1])}
+    right = {n: code[n - 1].split("//")[0].partition("=")[2] for n in stores}
+    return [n for n in stores if right[n].strip() and not (set(re.findall(r"\w+", right[n])) & (declared | {"threadIdx", "blockIdx"}))]
+
+
+def _results(source: str, stores: list[int]) -> list[int]:
+    """Where the tensor is allocated that a C++ function returns."""
+    names = set(re.findall(r"^\s*return (\w+);", source, re.MULTILINE))
+    made = re.compile(r"^\s*(?:static\s+|const\s+)*(?:auto|(?:torch|at)::Tensor)\s+(\w+)\s*=\s*(?:torch|at)::(?:empty|zeros|ones|full)")
+    return [n for n, text in enumerate(source.split("\n"), 1) if (match := made.match(text)) and match[1] in names]
+
+
+def _inputs_returned(source: str, stores: list[int]) -> list[int]:
+    """Returns of ModelNew.forward that are one of its arguments, or a view of one."""
+    found = []
+    for n in returns(source):
+        text = source.split("\n")[n - 1]
+        arguments = re.findall(r"\w+", match[1]) if (match := re.search(r"def forward\(self,\s*([^)]*)\)", source)) else []
+        found += [n] if re.match(rf"\s*return (?:{'|'.join(arguments) or '(?!)'})(?:\.(?:view|reshape|flatten|squeeze|unsqueeze|contiguous)\(.*\))?\s*(?:#.*)?$", text) else []
+    return found
+
+
+def _halved(source: str, stores: list[int]) -> list[int]:
+    """A loop that halves a number of threads that is no power of two, and the line that says the number."""
+    code = source.split("\n")
+    sizes = {match[1]: (int(match[2]), n) for n, text in enumerate(code, 1) if (match := re.search(r"(?:constexpr|const|#\s*define)\b.*?\b(\w+)\s*=?\s*(\d+)\s*;?\s*(?://.*)?$", text))}
+    for n, text in enumerate(code, 1):
+        loop = re.search(r"for\s*\(\s*(?:unsigned\s+)?\w+\s+(\w+)\s*=\s*(\w+)\s*(?:/\s*2|>>\s*1)\s*;.*(?:/=\s*2|>>=\s*1)", text)
+        if loop and loop[2] in sizes and sizes[loop[2]][0] & (sizes[loop[2]][0] - 1):
+            return [sizes[loop[2]][1], n]
+    return []
+
+
+def _end_of_forward(source: str, stores: list[int]) -> list[int]:
+    found = returns(source)
+    return [] if any("return" in source.split("\n")[n - 1] for n in found) else found[-1:]
+
+
+FINDERS = {END: _end_of_forward, CONSTANT: _constant_stores, RESULT: _results, INPUT: _inputs_returned, HALVED: _halved}
+
+
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)
+
+
+GRADIENT = re.compile(r"\w*grad\w*|[gd]_?(?:[a-z]|out|in|weight|bias|scale|gamma|beta|input|output)\d?")  # what the gradient of something is called
+
+
+def backward_lines(source: str) -> set[int]:
+    """Lines of the kernels that are handed a gradient, by their own name or a pointer's; none where names do not tell."""
+    found: set[int] = set()
+    for kernel in KERNEL.finditer(source):
+        pointers = [name for p in kernel[2].split(",") if "*" in p and (name := re.search(r"(\w+)\s*$", p))]
+        if re.search(r"grad|backward|bwd", kernel[1], re.IGNORECASE) or any(GRADIENT.fullmatch(name[1]) for name in pointers):
+            first, last = source.count("\n", 0, kernel.start()) + 1, source.count("\n", 0, _end(source, kernel.end())) + 1
+            found |= set(range(first, last + 1))
+    return found
 
 
 def result_stores(source: str) -> list[int]:

@@ -93,6 +93,15 @@ class Reason(StrEnum):
     uninitialized = "uninitialized"
     int_overflow = "int_overflow"
     leak = "leak"
+    # gradient
+    missing_gradient = "missing_gradient"
+    wrong_gradient = "wrong_gradient"
+    gradient_shape = "gradient_shape"
+    backward_exception = "backward_exception"
+    backward_modified = "backward_modified"
+    saved_overwritten = "saved_overwritten"
+    noncontiguous_gradient = "noncontiguous_gradient"
+    nondeterministic_gradient = "nondeterministic_gradient"
     # fast
     no_gpu = "no_gpu"
     inconclusive = "inconclusive"
@@ -127,7 +136,7 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.non_finite: "The output holds NaN or infinity where the right result is finite: look for exp of a large number, a division by 0, the root or logarithm of a negative number.",
     Reason.not_written: "The output was never written, or comes from memory that was not: look for elements that no thread stores, and for shared memory that is read before it is set.",
     Reason.wrong_values: "Values differ from the right result by more than rounding explains.",
-    Reason.low_precision: "Values are right only to lower precision, as if computed in half, bfloat16 or TF32: keep products and sums in float32.",
+    Reason.low_precision: "Values are right only to lower precision than is asked for: keep sums in float32, and factors too where the problem does not say TF32.",
     Reason.constant_output: "Every element of the output is the same number.",
     Reason.launch_error: "The kernel could not be launched.",
     Reason.timeout: "forward did not return in time and was stopped.",
@@ -150,6 +159,14 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.uninitialized: "A kernel uses memory that nothing has written.",
     Reason.int_overflow: "An int grows past 2,147,483,647: what is computed from it is undefined.",
     Reason.leak: "Device memory is allocated on every call and never freed.",
+    Reason.missing_gradient: "An input or a weight gets no gradient: forward must go through a torch.autograd.Function whose backward returns a gradient for each of its arguments.",
+    Reason.wrong_gradient: "A gradient differs from the right one by more than rounding explains.",
+    Reason.gradient_shape: "A gradient has another shape than what it is the gradient of.",
+    Reason.backward_exception: "backward raised an exception.",
+    Reason.backward_modified: "backward changed a tensor that is not its own: write to a new tensor.",
+    Reason.saved_overwritten: "What forward saved was overwritten before backward read it: save tensors of that call with ctx.save_for_backward, not in the module or in a buffer that the next call uses too.",
+    Reason.noncontiguous_gradient: "The gradient is wrong where the one that comes in does not lie in memory in one piece: call .contiguous() on it first.",
+    Reason.nondeterministic_gradient: "The same call gave a gradient with other bits when it ran again: do not add floats with atomicAdd, whose order changes; let each block store its part, and add the parts in a fixed order.",
     Reason.schedule_dependent: "The result changes with the order in which threads run: a race, or a __syncthreads() is missing.",
     Reason.no_gpu: "Speed is measured on a GPU and this machine has none.",
     Reason.inconclusive: "The times scattered too much to say anything.",
@@ -174,6 +191,7 @@ class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_
     """What was seen, where. Every field is optional; indices and coordinates count from 0, lines from 1."""
 
     case: str | None = None
+    gradient: str | None = None  # of which input or weight, such as x or gn.weight
     index: list[int] | None = None
     expected: float | None = None
     got: float | None = None

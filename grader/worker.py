@@ -240,6 +240,14 @@ def labelled(**arguments: object) -> dict[str, str]:
     return found
 
 
+def described(report: simt.Report) -> list[channel.Found]:
+    """What simt's checks found, errors alone, for the wire."""
+    return [
+        channel.Found(f.check, shorten(f.message), shorten(f.kernel, 200), shorten(f.source, 200), f.line, *(v and list(v) for v in (f.block, f.thread)))
+        for f in report.errors[:20]
+    ]
+
+
 class Worker:
     """Serves one judge. `held` keeps the results of the last batch, so that no later output can reuse their memory."""
 
@@ -253,7 +261,12 @@ class Worker:
         self.model = None
         self.mapped = channel.Mapped()
         self.prepared: list[list] = []
+        self.asked: channel.Prepare | None = None
+        self.upstream: list[torch.Tensor] = []
         self.held: list[list[torch.Tensor]] = []
+        self.backward = False  # whether what runs now is a backward
+        self.instead: dict[str, str] = {}
+        self.extensions: list[str] = []
 
     # -- conversation --
 
@@ -274,6 +287,7 @@ class Worker:
     def carry_out(self, command: channel.Command) -> channel.Reply:
         """Do one command. Whatever the submission raises becomes a Failure."""
         name = type(command).__name__.lower()
+        self.backward = False
         seconds = getattr(command, "seconds", 0)
         if seconds:
             faulthandler.dump_traceback_later(seconds)
@@ -283,7 +297,7 @@ class Worker:
             raise
         except BaseException as error:
             reason = {"build": "import_error", "construct": "init_error"}.get(name, "exception")
-            return failure(error, reason, self.path)
+            return failure(error, backward_reason(error) if self.backward else reason, self.path)
         finally:
             if seconds:
                 faulthandler.cancel_dump_traceback_later()
@@ -292,7 +306,9 @@ class Worker:
 
     def build(self, command: channel.Build) -> channel.Reply:
         """Import the submission under a private name."""
-        self.path = command.path
+        self.path, self.instead, self.extensions = command.path, command.instead, []
+        if command.instead:
+            simt.extension.build_ahead = ()  # edits are not run with the checks on
         self.module = types.ModuleType(MODULE)
         self.module.__file__ = command.path
         sys.modules[MODULE] = self.module
@@ -343,10 +359,18 @@ class Worker:
 
     def forward(self, command: channel.Forward) -> channel.Reply:
         """Run forward on each list of inputs and describe what came back."""
+        if self.instead:
+            self.choose(command.mutant)
         if command.check and not self.gpu and _simt_works():
             return self.checked(command)
         with self.running(command.schedule, command.guard, command.kernel_seconds):
             return channel.Outputs(self.runs(command))
+
+    def choose(self, mutant: int) -> None:
+        """Put one edit of the CUDA sources in force, 0 for none."""
+        for path in self.extensions:
+            with contextlib.suppress(OSError, ValueError):
+                ctypes.c_int.in_dll(ctypes.CDLL(path), "grader_mutant").value = mutant
 
     def checked(self, command: channel.Forward) -> channel.Reply:
         """The same with all of simt's checks on."""
@@ -356,11 +380,7 @@ class Worker:
                 runs = self.runs(command)
             except simt.KernelError:
                 pass  # it is in the report, maybe behind what caused it
-        found = [
-            channel.Found(f.check, shorten(f.message), shorten(f.kernel, 200), shorten(f.source, 200), f.line, *(v and list(v) for v in (f.block, f.thread)))
-            for f in report.errors[:20]
-        ]
-        return channel.Outputs(runs, found)
+        return channel.Outputs(runs, described(report))
 
     def runs(self, command: channel.Forward) -> list[Run]:
         """One run for each list of inputs."""
@@ -389,6 +409,58 @@ class Worker:
                 self.held.append(tensors)
         return runs
 
+    def gradient(self, command: channel.Gradient) -> channel.Reply:
+        """Run forward and backward once and describe the gradients that came back."""
+        if command.check and not self.gpu and _simt_works():
+            made = channel.Gradients(graph=True)
+            with simt.check(schedule=command.schedule, seconds=command.kernel_seconds) as report:
+                try:
+                    made = self.differentiate(command)
+                except simt.KernelError:
+                    pass  # as above
+            made.found = described(report)
+            return made
+        with self.running(command.schedule, command.guard, command.kernel_seconds):
+            return self.differentiate(command)
+
+    def differentiate(self, command: channel.Gradient) -> channel.Gradients:
+        """Forward with gradients recorded, then torch.autograd.grad for what is wanted."""
+        inputs = [channel.unpack(value, self.mapped.attach) for value in command.inputs]
+        wanted = self.wanted(inputs, command)
+        given = [channel.unpack(value, self.mapped.attach) for value in command.upstream]
+        upstream = [in_pieces(value) if command.strided else value for value in given]
+        self.held = []
+        with torch.enable_grad():
+            outputs = floating(self.model(*inputs))
+            if command.other:
+                others = [channel.unpack(value, self.mapped.attach) for value in command.other]
+                self.wanted(others, command)
+                self.held.append(floating(self.model(*others)))
+        self.synchronise()
+        if not any(tensor.requires_grad for tensor in outputs):
+            return channel.Gradients(graph=False)
+        mine = [*wanted, *given, *outputs]
+        before = [value if value is None else raw_or_none(value, self.gpu) for value in mine]
+        self.stain(command.outputs)
+        self.backward = True
+        made = gradients(outputs, [value for value in wanted if value is not None], upstream)
+        self.synchronise()
+        self.backward = False
+        made = [None if value is None else made.pop(0) for value in wanted]
+        self.held.append([value for value in made if value is not None])
+        return channel.Gradients(
+            graph=True,
+            results=[None if v is None else self.deliver(v, command.outputs, n, command.max_bytes) for n, v in enumerate(made)],
+            unknown=[n for n, value in enumerate(wanted) if value is None],
+            modified=[n for n, data in enumerate(before) if data is not None and channel.raw(mine[n]) != data],
+        )
+
+    def wanted(self, inputs: list, command: channel.Gradient | channel.Prepare) -> list[torch.Tensor | None]:
+        """The inputs and the parameters whose gradients are wanted, told to record them; None for a parameter that there is not."""
+        own = dict(self.model.named_parameters()) if isinstance(self.model, torch.nn.Module) else {}
+        found = [inputs[n] for n in command.differentiable] + [own.get(name) for name in command.parameters]
+        return [value if value is None else value.requires_grad_() for value in found]
+
     def deliver(self, tensor: torch.Tensor, room: list, number: int, max_bytes: int) -> channel.Result:
         """One output as it is; its elements go into the judge's buffer, or along as bytes if they are not too many."""
         result = channel.Result(channel.name_of(tensor.dtype), list(tensor.shape), tensor.device.type, None)
@@ -416,16 +488,27 @@ class Worker:
     def prepare(self, command: channel.Prepare) -> channel.Reply:
         """Map the inputs of batches to come."""
         self.prepared = [[channel.unpack(value, self.mapped.attach) for value in one] for one in command.batches]
+        self.upstream = [channel.unpack(value, self.mapped.attach) for value in command.upstream]
+        self.asked = command
         return channel.Done()
 
     def batch(self, command: channel.Batch) -> channel.Reply:
         """The timed command: nothing but the calls and one wait for the device."""
         self.held = []
-        with torch.no_grad():
-            outputs = [self.model(*self.prepared[index]) for index in command.indices]
+        if self.upstream:
+            outputs = [self.there_and_back(self.prepared[index]) for index in command.indices]
+        else:
+            with torch.no_grad():
+                outputs = [self.model(*self.prepared[index]) for index in command.indices]
         self.synchronise()
         self.held = [flatten(output) for output in outputs]
         return channel.Done()
+
+    def there_and_back(self, inputs: list) -> list[torch.Tensor]:
+        """The gradients of one timed forward and backward."""
+        wanted = self.wanted(inputs, self.asked)
+        with torch.enable_grad():
+            return gradients(floating(self.model(*inputs)), wanted, self.upstream)
 
     def collect(self, command: channel.Collect) -> channel.Reply:
         """Show the judge one result of the last batch."""
@@ -436,9 +519,11 @@ class Worker:
 
     def release(self, command: channel.Release) -> channel.Reply:
         """Let go of the judge's memory and of every result."""
-        self.prepared, self.held = [], []
+        self.prepared, self.upstream, self.held = [], [], []
         self.synchronise()
         self.mapped.release()
+        if self.gpu:
+            torch.cuda.empty_cache()  # the judge needs the card for the right answers
         return channel.Done()
 
     # -- help --
@@ -470,7 +555,9 @@ class Worker:
             self.reply(channel.Building(name))
             started = time.monotonic()
             try:
-                return original(*args, **kwargs)
+                made = original(**self.replaced(given)) if self.instead else original(*args, **kwargs)
+                self.extensions.append(str(getattr(made, "__file__", "")))
+                return made
             except RuntimeError as error:
                 if self.gpu:
                     names = [functions] if isinstance(functions, str) else list(functions or [])
@@ -480,6 +567,14 @@ class Worker:
                 self.reply(channel.Built(name, time.monotonic() - started, sources))
 
         return announced
+
+    def replaced(self, given: dict) -> dict:
+        """load_inline's arguments with the CUDA sources that the judge wants instead."""
+        sources = given.get("cuda_sources")
+        if not sources:
+            return given
+        listed = [sources] if isinstance(sources, str) else list(sources)
+        return given | {"cuda_sources": [self.instead.get(source, source) for source in listed]}
 
     @contextlib.contextmanager
     def announced_variant(self, sources: simt.Sources):
@@ -523,6 +618,41 @@ def travels(tensor: torch.Tensor) -> bool:
     """Whether a tensor is plain enough for its elements to be sent."""
     plain = tensor.layout is torch.strided and channel.name_of(tensor.dtype) in channel.DTYPES
     return plain and tensor.device.type == "cpu"
+
+
+def floating(output: object) -> list[torch.Tensor]:
+    """The floating tensors of what forward returned, with the graph that they carry."""
+    return [leaf for leaf in leaves(output) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+
+
+def gradients(outputs: list[torch.Tensor], wanted: list[torch.Tensor], upstream: list[torch.Tensor]) -> list[torch.Tensor | None]:
+    """torch.autograd.grad for the outputs that carry a graph."""
+    if len(outputs) != len(upstream):
+        raise RuntimeError(f"with gradients wanted, forward returned {len(outputs)} floating tensors and not {len(upstream)}")
+    pairs = [(out, up) for out, up in zip(outputs, upstream) if out.requires_grad]
+    made = torch.autograd.grad([out for out, _ in pairs], wanted, [up for _, up in pairs], allow_unused=True)
+    return [None if value is None else value.detach().to_dense() if value.is_sparse else value.detach() for value in made]
+
+
+def in_pieces(value: torch.Tensor) -> torch.Tensor:
+    """The same values so that they do not lie in one piece: with the dimensions in reverse order, or with other numbers between them."""
+    reverse = tuple(reversed(range(value.dim())))
+    turned = value.permute(reverse).contiguous().permute(reverse)
+    if not turned.is_contiguous() or value.dim() == 0:
+        return turned
+    wide = torch.full((*value.shape, 2), 7.0, dtype=value.dtype, device=value.device)
+    wide[..., 0] = value
+    return wide[..., 0]
+
+
+def backward_reason(error: BaseException) -> str:
+    """Which of backward's mistakes an exception of torch.autograd.grad is, by torch's words."""
+    with contextlib.suppress(Exception):
+        if "returned an invalid gradient at index" in str(error):
+            return "gradient_shape"
+        if "modified by an inplace operation" in str(error):
+            return "saved_overwritten"
+    return "backward_exception"
 
 
 def flatten(output: object) -> list[torch.Tensor]:

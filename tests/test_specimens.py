@@ -91,7 +91,7 @@ def check(verdict: Verdict, expected: dict) -> None:
     stage = verdict.first_problem
     assert (stage.name.value, stage.reason.value) == (expected.get("stage", "correct"), expected["reason"]), seen
     own = Path(verdict.submission.path).name
-    assert stage.message[0].isupper() or stage.message.startswith(("forward", "`", "functions=", own)), seen
+    assert stage.message[0].isupper() or stage.message.startswith(("forward", "backward", "`", "functions=", own)), seen
     assert expected.get("says", "") in stage.message, seen
     first = stage.evidence[0] if stage.evidence else None
     if "at" in expected:

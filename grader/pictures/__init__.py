@@ -9,12 +9,14 @@ from grader.pictures.explain import of, of_line
 from grader.pictures.ladder import Step, ladder, steps_of
 from grader.pictures.launch_map import launch_map
 from grader.pictures.picture import Picture
+from grader.pictures.race_map import Access as Meeting
+from grader.pictures.race_map import race_map
 from grader.pictures.reduction_tree import Add, reduction_tree
 from grader.pictures.request import Access
 from grader.pictures.roofline import Point, Roof, point_of, roof_of, roofline
 from grader.pictures.waterfall import Launched, launches_of, waterfall
 
 __all__ = [
-    "Access", "Add", "Launched", "Picture", "Point", "Roof", "Step", "access_map", "bank_map", "error_map", "ladder", "launch_map", "launches_of", "of",
-    "of_line", "past_the_end", "point_of", "reduction_tree", "roof_of", "roofline", "steps_of", "waterfall",
+    "Access", "Add", "Launched", "Meeting", "Picture", "Point", "Roof", "Step", "access_map", "bank_map", "error_map", "ladder", "launch_map", "launches_of", "of",
+    "of_line", "past_the_end", "point_of", "race_map", "reduction_tree", "roof_of", "roofline", "steps_of", "waterfall",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ BORDERS = 40  # lines of one kind in a plane at most: more would hide it
 
 def error_map(
     wrong=None, *, expected=None, got=None, tolerance=None, tile: Sequence[int] | None = None, block: int | None = None, pattern: str | None = None,
+    what: str = "the output",
 ) -> Picture:  # fmt: skip
     """Where an output is wrong: the planes (H x W) that have wrong elements, and how many each image and channel has.
 
@@ -28,7 +29,7 @@ def error_map(
         array; 1e-4 of the value plus 1e-5 by default) or are NaN where expected is not.
     tile: (rows, columns) of an output tile, whose borders are drawn. block: threads of a block where thread i of the grid
         writes element i of the flat output: the borders are drawn where the next block begins.
-    pattern: what is wrong in words ("last row"), for the heading.
+    pattern: what is wrong in words ("last row"), for the heading. what: whose values they are.
     ValueError if nothing is wrong or the shapes do not agree.
     """
     mask, cell, shape = _cells(wrong, expected, got, tolerance)
@@ -42,7 +43,7 @@ def error_map(
     share = f"{int(mask.sum()):,} of {count(mask.size, 'value')}" if exact else f"{100 * mask.mean():.2g} % of the {int(np.prod(shape)):,} values' cells"
     where = f": {pattern}" if pattern and pattern != "everything" else ""
     bad = [(n, c) for n in range(planes.shape[0]) for c in range(planes.shape[1]) if planes[n, c].any()]
-    alt = f"{share} of the output [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
+    alt = f"{share} of {what} [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
     if planes.shape[0] * planes.shape[1] > 1:
         alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) have wrong values."
     alt += _at_borders(planes, tile, block if exact else None, cell)

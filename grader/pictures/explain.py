@@ -8,31 +8,38 @@ from grader.pictures.access_map import access_map, past_the_end
 from grader.pictures.bank_map import bank_map
 from grader.pictures.error_map import error_map
 from grader.pictures.picture import Picture, clipped
+from grader.pictures.race_map import Access, race_map
 from grader.verdict import Evidence, Reason, Stage, Verdict
 
 _OUTSIDE = re.compile(r"(reads|writes|updates atomically) element (-?\d+) of `(\w+)`(?:, which has | \()(\d+) elements?")
+_RACE = re.compile(
+    r"(reads|writes|updates atomically) element (-?\d+) of `(\w+)`.*?, which thread \((\d+), (\d+), (\d+)\) of (?:the same block|block \((\d+), (\d+), (\d+)\)) "
+    r"(reads|writes|updates atomically)(?: in line (\d+))?"
+)
 _BLOCK = re.compile(r"last full block of (\d+)")  # grader.pattern's words
 _VALUES = {
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
-    *(Reason.nondeterministic, Reason.schedule_dependent),
+    *(Reason.nondeterministic, Reason.schedule_dependent, Reason.wrong_gradient, Reason.noncontiguous_gradient, Reason.saved_overwritten),
 }
 
 
 def of(verdict: Verdict, launches=()) -> list[Picture]:
     """The pictures that explain the first stage that did not pass; none where no picture helps.
 
-    Wrong values: the error map, unless all values are wrong alike. An access past an array's end: where it lies.
+    Wrong values: the error map, unless all values are wrong alike. An access past an array's end: where it lies. A race, also where it
+    is what the checks found behind wrong values: the two threads.
     launches: simt.Launch of that case if they are known; the borders of the last one's blocks are drawn over the error map.
     """
     stage = verdict.first_problem
     if stage is None or not stage.evidence:
         return []
     evidence = stage.evidence[0]
+    races = [picture for one in verdict.stages if one.reason is Reason.race and one.evidence for picture in _meeting(one, one.evidence[0])]
     if stage.reason in _VALUES:
-        return _wrong(evidence, launches)
+        return _wrong(evidence, launches) + races
     if stage.reason is Reason.out_of_bounds:
         return _outside(stage, evidence)
-    return []
+    return races
 
 
 def _wrong(evidence: Evidence, launches) -> list[Picture]:
@@ -42,7 +49,8 @@ def _wrong(evidence: Evidence, launches) -> list[Picture]:
     if not borders and (block := _BLOCK.search(evidence.pattern or "")):
         borders = {"block": int(block[1])}
     try:
-        return [error_map(evidence.wrong, pattern=evidence.pattern, **borders)]
+        what = f"the gradient of {evidence.gradient}" if evidence.gradient else "the output"
+        return [error_map(evidence.wrong, pattern=evidence.pattern, what=what, **borders)]
     except ValueError:  # a verdict from elsewhere, whose map is none
         return []
 
@@ -69,6 +77,19 @@ def _outside(stage: Stage, evidence: Evidence) -> list[Picture]:
         return []
     who = {"thread": evidence.thread, "block": evidence.block} if evidence.thread and evidence.block else {}
     return [past_the_end(array, index, elements, verb=verb, text=evidence.text or "", **who)]
+
+
+def _meeting(stage: Stage, evidence: Evidence) -> list[Picture]:
+    found = _RACE.search(stage.message)
+    if not found or not evidence.thread or not evidence.block:
+        return []
+    block = tuple(map(int, found.group(7, 8, 9))) if found[7] else tuple(evidence.block)
+    mine = Access(tuple(evidence.thread), tuple(evidence.block), found[1], evidence.line or 0)
+    other = Access(tuple(map(int, found.group(4, 5, 6))), block, found[10], int(found[11] or 0))
+    try:
+        return [race_map(found[3], int(found[2]), mine, other)]
+    except ValueError:
+        return []
 
 
 def of_line(line, text: str = "", row: int | None = None) -> list[Picture]:

@@ -1,4 +1,4 @@
-"""The eight problems written out in float32 with chosen orders of summation, to see what a comparison lets through.
+"""The problems written out in float32 with chosen orders of summation, to see what a comparison lets through.
 
 Nothing here calls the operators that the problems' models call: sums are numpy's, one term after another or as a tree.
 """
@@ -56,6 +56,11 @@ STATISTICS = {
 }
 
 
+def cut(t: torch.Tensor) -> torch.Tensor:
+    """A float32 without its last 13 bits: what tensor cores take where nobody rounded to TF32."""
+    return (t.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+
 def tf32(t: torch.Tensor) -> torch.Tensor:
     """Rounded to the 10 bits of mantissa that a tensor core keeps of a float32."""
     return ((t.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
@@ -103,11 +108,13 @@ def sigmoid(z):
     return torch.from_numpy(1 / (1 + np.exp(-z.numpy())))
 
 
-def variants(name, model, x):
+def variants(name, model, x, *others):
     """(honest, wrong): results by label. Every wrong one is a mistake that the problem's cases must catch."""
+    if name == "matmul":
+        return _matmul(x, *others)
     return {
-        "conv2d": _convolution, "im2col_conv": _convolution, "bias_scale_sigmoid": _sigmoid, "logsumexp": _logsumexp,
-        "groupnorm": _groupnorm,
+        "conv2d": _convolution, "im2col_conv": _convolution, "conv2d_tensor_core": _tensor_core, "bias_scale_sigmoid": _sigmoid, "logsumexp": _logsumexp,
+        "groupnorm": _groupnorm, "scale_maxpool_clamp": _scale_maxpool_clamp, "ratio_interval": _ratio_interval, "mend_layernorm": _layernorm,
     }.get(name, _whole)(name, model, x)
 
 
@@ -115,6 +122,48 @@ def _convolution(name, m, x):
     right = conv(x, m.conv)
     wrong = {"TF32": conv(x, m.conv, tf32), "half inputs": conv(x, m.conv, half), "bfloat16": conv(x, m.conv, bfloat16)}
     return {"serial": right}, wrong | {"half result": half(right)}
+
+
+def _matmul(a, b):
+    def result(rounded=same, step=1, terms=None):
+        x, y = rounded(a), rounded(b)
+        total = torch.zeros(x.shape[0], y.shape[1])
+        for k in range(0, terms or x.shape[1], step):
+            part = torch.zeros_like(total)
+            for one in range(k, min(k + step, x.shape[1])):
+                part = part + x[:, one : one + 1] * y[one]
+            total = total + part
+        return total
+
+    honest = {"serial": result(), "16 at a time": result(step=16)}
+    wrong = {"TF32": result(tf32), "half inputs": result(half), "bfloat16": result(bfloat16), "half result": half(result())}
+    return honest, wrong | {"last term forgotten": result(terms=max(1, a.shape[1] - 1)), "transposed B": result(lambda t: t.flip(1))}
+
+
+def _scale_maxpool_clamp(name, m, x):
+    k, scale = m.maxpool.kernel_size, m.scale.detach()
+
+    def pooled(v):
+        rows, columns = v.shape[2] // k, v.shape[3] // k
+        windows = v.numpy()[:, :, : rows * k, : columns * k].reshape(*v.shape[:2], rows, k, columns, k)
+        return torch.from_numpy(windows.max(axis=(3, 5)))
+
+    def clamped(v):
+        return v.clamp(m.clamp_min, m.clamp_max)
+
+    honest = {"scale first": clamped(pooled(x * scale)), "clamp first": pooled(clamped(x * scale))}
+    wrong = {
+        "scale behind the maximum": clamped(pooled(x) * scale), "clamp before the scale": pooled(clamped(x) * scale), "no clamp": pooled(x * scale),
+        "a maximum that starts at 0": clamped(pooled(x * scale).clamp_min(0)), "half inputs": clamped(pooled(half(x) * scale)),
+    }  # fmt: skip
+    return honest, wrong | {"half result": half(clamped(pooled(x * scale)))}
+
+
+def _tensor_core(name, m, x):
+    """TF32 is right here, and so is what is more precise; half precision has as many bits, but not the range."""
+    honest = {"serial": conv(x, m.conv), "as TF32": conv(x, m.conv, tf32), "split": conv(x, m.conv, lambda t: tf32(t) + tf32(t - tf32(t)))}
+    wrong = {"bfloat16": conv(x, m.conv, bfloat16), "stored as bfloat16": bfloat16(conv(x, m.conv, tf32)), "cut": conv(x, m.conv, cut)}
+    return honest, wrong | {"out of half's range": conv(x, m.conv, half)}
 
 
 def _sigmoid(name, m, x):
@@ -147,6 +196,39 @@ def _groupnorm(name, m, x):
         "one-pass": group_norm(x, m.gn, one_pass, eps),
         "half inputs": group_norm(half(x), m.gn, STATISTICS["tree two-pass"], eps),
         "half result": half(right),
+    }
+    return honest, wrong
+
+
+def _layernorm(name, m, x):
+    weight, bias, eps = m.ln.weight.detach(), m.ln.bias.detach(), m.ln.eps
+
+    def result(statistics, x=x, eps=eps):
+        v = x.numpy()
+        mean, variance = statistics(v)
+        y = (v - mean[..., None]) * (np.float32(1) / np.sqrt(variance + np.float32(eps)))[..., None]
+        return torch.from_numpy(y) * weight + bias
+
+    honest = {label: result(how) for label, how in STATISTICS.items()}
+    best = STATISTICS["tree two-pass"]
+    wrong = {"eps twice": result(best, eps=2 * eps), "unbiased": result(unbiased), "one-pass": result(one_pass)}
+    return honest, wrong | {"half inputs": result(best, half(x)), "half result": half(result(best))}
+
+
+def _ratio_interval(name, m, x):
+    def result(x=x, ratio=np.divide, median=np.median, wider=0):
+        r = np.sort(ratio(x[:, 0].numpy(), x[:, 1].numpy()), axis=-1)
+        below = max(0, int(np.floor(r.shape[-1] / 2 - 0.98 * np.sqrt(r.shape[-1]))) - wider)
+        found = np.stack([median(r, axis=-1), r[..., below], r[..., r.shape[-1] - 1 - below]], axis=1)
+        return torch.from_numpy(found.astype(np.float32))[..., None]
+
+    def lower(r, axis):
+        return r[..., (r.shape[-1] - 1) // 2]
+
+    honest = {"division": result(), "reciprocal": result(ratio=lambda a, b: a * (np.float32(1) / b))}
+    wrong = {
+        "mean": result(median=np.mean), "lower of two": result(median=lower), "inverse": result(ratio=lambda a, b: b / a),
+        "one rank too wide": result(wider=1), "half inputs": result(half(x)), "half result": half(result()),
     }
     return honest, wrong
 

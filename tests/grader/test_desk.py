@@ -113,12 +113,24 @@ def test_hints_go_further_each_time():
     assert str(last) == "That was the last hint."
 
 
-@pytest.mark.parametrize("name", problem.names())
+@cpu_only
+def test_first_hint_names_the_line():
+    """For wrong values, does the first hint name the wrong line, show it, and count among the others? Is it looked for once only?"""
+    made = desk.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
+    hint = made.hint()
+    assert "line 16" in hint and "→ 16 │     if (oy >= OH - 1) return;" in repr(hint) and "return;" not in str(hint)
+    assert repr(hint).splitlines()[0] == f"Hint 1 of {len(hints.of(made.verdict)) + 1}" and str(hint) in repr(made)
+    assert str(made.hint()) == hints.of(made.verdict)[0]
+    searched = len(desk._leads)
+    assert str(desk.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d").hint()) == str(hint) and len(desk._leads) == searched
+
+
+@pytest.mark.parametrize("name", student.exercises())
 def test_hints_of_every_problem(name):
     """Has each problem steps, the first of which gives no code of the solution away, and are its reasons real?"""
     own = hints.of_problem(name)
     assert len(own["steps"]) >= 4 and set(own) - {"steps"} <= {reason.value for reason in Reason}
-    solution = (problem.KERNELS_REF / name / "solution.py").read_text(encoding="utf-8")
+    solution = student.source_of(name).read_text(encoding="utf-8")
     code = {line.split("//")[0].strip() for line in cut(solution)}
     assert code and not any(line in own["steps"][0] for line in code if len(line) > 12)
     everything = [text for texts in own.values() for text in texts]
@@ -126,17 +138,21 @@ def test_hints_of_every_problem(name):
 
 
 def cut(solution: str) -> list[str]:
-    """The lines that the exercise leaves out."""
+    """The lines that the exercise leaves out, or has otherwise."""
     inside, found = False, []
     for line in solution.splitlines():
-        inside = (inside or bool(student.OPEN.match(line))) and not student.CLOSE.match(line)
-        found += [line] if inside and not student.OPEN.match(line) else []
+        opens = bool(student.OPEN.match(line) or student.DEFECT.match(line))
+        inside = (inside or opens) and not student.CLOSE.match(line)
+        found += [line] if inside and not opens else []
     return found
 
 
 def test_hints_for_every_failure():
     """Has each reason for which a submission can fail a general hint, or an explanation that is all there is to say?"""
-    without = {"empty_file", "unreadable", "not_attempted", "unsupported_cuda", "no_compiler", "build_timeout", "wrong_device", "no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error"}
+    without = {
+        *("empty_file", "unreadable", "not_attempted", "unsupported_cuda", "no_compiler", "build_timeout", "wrong_device"),
+        *("no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error"),
+    }
     assert {reason.value for reason in EXPLANATIONS} - set(hints._read(hints.GENERAL)) == without
 
 
@@ -155,13 +171,16 @@ CELLS = [
 def test_class_of_a_notebook():
     """Is the class gathered with all that it needs and nothing else, the newest definitions, and is each line's cell known?"""
     text, lines = cells.gather("ModelNew", CELLS)
-    assert text == "import torch.nn as nn\nSIZE = 3\ncode = '''\nkernel\n'''\ndef helper(x):\n    return x + SIZE\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return helper(x), code\n"
+    module = "import torch.nn as nn\nSIZE = 3\ncode = '''\nkernel\n'''\ndef helper(x):\n    return x + SIZE\n"
+    assert text == module + "class ModelNew(nn.Module):\n    def forward(self, x):\n        return helper(x), code\n"
     where = cells.Subject("ModelNew", Path("ModelNew.py"), text, "conv2d", None, lines).where
     assert where(4) == "line 3 of cell [3]" and where(10) == "line 7 of cell [5]"
     assert shown.moved("Line 10 of ModelNew.py: bad, see line 4.", where) == "Line 7 of cell [5]: bad, see line 3 of cell [3]."
 
 
-@pytest.mark.parametrize("what, says", [("nothing_there", "the problems are"), (type("ModelNew", (), {}), "Which problem"), ("README.md", "No problem is called")])
+@pytest.mark.parametrize(
+    "what, says", [("nothing_there", "the problems are"), (type("ModelNew", (), {}), "Which problem"), ("README.md", "No problem is called")]
+)
 def test_nothing_to_check(what, says):
     """Is a mistake in the call one sentence, which IPython shows without a traceback?"""
     with pytest.raises(desk.CannotCheck, match=says) as caught:
@@ -184,8 +203,10 @@ def test_unchanged_and_changed(tmp_path):
 
 @pytest.mark.parametrize(
     "line, alone",
-    [("import torch", True), ("from torch import nn", True), ("import math, numpy as np", True), ("import helper", False), ("from . import helper", False),
-     ("code = open('k.cu').read()", False), ("here = __file__", False), ("load(name='k', sources=['k.cu'])", False), ("f(extra_include_paths=['.'])", False),
+    [("import torch", True), ("from torch import nn", True), ("import math, numpy as np", True),
+     ("import helper", False), ("from . import helper", False),
+     ("code = open('k.cu').read()", False), ("here = __file__", False), ("load(name='k', sources=['k.cu'])", False),
+     ("f(extra_include_paths=['.'])", False),
      ("code = '#include \"mine.h\"'", False), ("import re; re.compile('x')", True)],
 )  # fmt: skip
 def test_what_is_kept(line, alone, tmp_path):

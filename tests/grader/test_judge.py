@@ -58,7 +58,7 @@ def test_a_right_submission_passes_every_stage_that_there_is(judged):
         "build": "passed",
         "correct": "passed",
         "safe": "passed",
-        "gradient": "skipped",
+        "gradient": "passed",
         "fast": "skipped",
     }
     assert [case.name for case in verdict.stage("correct").cases] == ["one row", "wide"]
@@ -128,6 +128,24 @@ def test_right_values_are_not_enough(judged, tmp_path):
     assert verdict.stage("correct").status is Status.passed
     assert {c.name: c.reason for c in verdict.stage("safe").cases} == {n: r for n, (_, r) in UNSAFE.items()}
     assert (verdict.first_problem.name, verdict.reason) == (StageName.safe, Reason.input_modified)
+
+
+def test_a_copy_of_the_first_result_is_no_result_for_other_values(judged):
+    verdict = judged(forward("self.kept = getattr(self, 'kept', x * self.scale)", "return self.kept.clone()"))
+    assert (verdict.first_problem.name, verdict.reason) == (StageName.safe, Reason.output_reused)
+    assert "the call before" in verdict.first_problem.message and verdict.first_problem.evidence[0].case == "wide"
+
+
+def test_other_values_show_what_is_kept_in_part(judged):
+    verdict = judged(forward("self.mean = getattr(self, 'mean', x[0, 0].item())", "return x * self.scale * (x[0, 0].item() / self.mean)"))
+    assert (verdict.first_problem.name, verdict.reason) == (StageName.safe, Reason.wrong_values)
+
+
+def test_values_that_model_refuses_are_not_tried(judged, tmp_path):
+    sorted_only = tmp_path / "sorted_only.py"
+    refusing = PROBLEM.replace("return x * self.scale", "assert (x.diff() >= 0).all()\n        return x * self.scale")
+    sorted_only.write_text(refusing.replace("torch.rand(batch_size, features)", "torch.rand(batch_size, features).sort().values").replace('"normal"', '"file"'))
+    assert judged(RIGHT, problem=sorted_only).outcome is Outcome.passed
 
 
 def test_random_results_are_explained_though_they_are_wrong(judged):

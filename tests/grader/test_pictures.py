@@ -357,6 +357,47 @@ def test_do_the_waterfall_s_bars_begin_where_the_last_one_ended():
         pictures.waterfall({"eager": []})
 
 
+# --- races -----------------------------------------------------------------------------------------------------------
+
+
+def test_are_both_orders_of_a_race_drawn_and_what_each_leaves_said():
+    reader, writer = pictures.Meeting((0, 0, 0), (2, 0, 0), "reads", 36), pictures.Meeting((1, 0, 0), (2, 0, 0), "writes", 34)
+    picture = pictures.race_map("a", 1, reader, writer)
+    assert "Thread (0, 0, 0) of block (2, 0, 0) reads element 1 of a in line 36; thread (1, 0, 0) of the same block writes it in line 34." in picture.alt
+    assert set(groups(picture, "race-")) == {"race-0-first-0", "race-0-second-1", "race-1-second-0", "race-1-first-1"}
+    shown = words(picture)
+    assert "the old value is read" in shown and "the new value is read" in shown and shown.index("old value") < shown.index("new value")
+    both = pictures.race_map("a", 0, writer, pictures.Meeting((7, 0, 0), (3, 0, 0), "writes", 34))
+    assert "another block" in both.alt and "thread (7, 0, 0)'s value stays" in words(both) and "thread (1, 0, 0)'s value stays" in words(both)
+
+
+def test_is_what_is_no_race_refused():
+    reader = pictures.Meeting((0, 0, 0), (0, 0, 0), "reads")
+    with pytest.raises(ValueError, match="no race"):
+        pictures.race_map("a", 1, reader, pictures.Meeting((1, 0, 0), (0, 0, 0), "reads"))
+    with pytest.raises(ValueError, match="itself"):
+        pictures.race_map("a", 1, reader, pictures.Meeting((0, 0, 0), (0, 0, 0), "writes"))
+
+
+def test_does_a_verdict_of_a_race_show_the_two_threads_that_simt_found():
+    """The kernel has one race: thread t reads what thread t + 1 writes."""
+    source = "__global__ void k(float* y) { __shared__ float a[64]; a[threadIdx.x] = 1; y[threadIdx.x] = a[(threadIdx.x + 1) % 64]; }\n"
+    source += "void run(torch::Tensor y) { k<<<1, 64>>>(y.data_ptr<float>()); }"
+    module = simt.load_inline("race", "void run(torch::Tensor y);", source, functions=["run"])
+    with simt.check() as report:
+        module.run(torch.zeros(64))
+    found = next(finding for finding in report.findings if finding.check == "race")
+    evidence = Evidence(thread=list(found.thread), block=list(found.block), line=found.line)
+    stages = [Stage(name=StageName.safe, status=Status.failed, reason=Reason.race, message=found.message, evidence=[evidence])]
+    verdict = Verdict(
+        problem="p", submission=Submission(path="p.py", sha256=""), outcome=Outcome.failed, stages=stages, device="cpu", versions={}, seed=1, seconds=1.0, sandbox="none"
+    )
+    (picture,) = pictures.of(verdict)
+    reader, writer = (found.thread, found.other_thread) if " reads " in found.message.split(", which")[0] else (found.other_thread, found.thread)
+    assert writer[0] == (reader[0] + 1) % 64 and f"element {writer[0]} of a" in picture.alt
+    assert f"({reader[0]}, 0, 0)" in picture.alt and f"({writer[0]}, 0, 0)" in picture.alt
+
+
 # --- every picture ---------------------------------------------------------------------------------------------------
 
 
@@ -384,6 +425,11 @@ def gallery():
         "error map of one element": pictures.error_map(np.ones((1, 1), bool)),
         "bank map": pictures.bank_map(strided, row=32, text="tile[threadIdx.x][threadIdx.y]"),
         "bank map, float4": pictures.bank_map(wide),
+        "race": pictures.race_map("partial", 1, pictures.Meeting((0, 0, 0), (0, 0, 0), "reads", 16), pictures.Meeting((1, 0, 0), (0, 0, 0), "writes", 16)),
+        "race of blocks": pictures.race_map(
+            long, 2**31 - 1, pictures.Meeting((1023, 31, 63), (2**31 - 1, 65535, 65535), "updates atomically", 1234),
+            pictures.Meeting((1022, 31, 63), (2**31 - 2, 65535, 65535), "writes"),
+        ),
         "tree": pictures.reduction_tree(list(range(100, 116)), barriers=[True, False, True, False]),
         "tree, shuffle": pictures.reduction_tree(32, kind="shuffle"),
         "roofline": pictures.roofline([pictures.Point(long, 2.6e9 * 9**i, 1.5e10, 8.4e-3 * 3**i, i == 2) for i in range(4)]),

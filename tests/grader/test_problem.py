@@ -38,6 +38,10 @@ LINEAR = """
         return [inner, outer]
 """
 
+TF32 = """
+    PRECISION = "tf32"
+"""
+
 
 @pytest.fixture
 def write(tmp_path):
@@ -295,6 +299,47 @@ def test_every_form_of_init_inputs(write, form):
     """Are positional arguments, keyword arguments and both accepted?"""
     instance = problem.read(write(LINEAR.replace("return [inner, outer]", f"return {form}"))).instantiate(Case("any"), 0)
     assert instance.eager()[0].shape == (4, 8)
+
+
+# --- precision -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_says_how_precise_an_answer_must_be(write):
+    """Is PRECISION told by problem, cases and instances, "fp32" where a file has none, and may --set change it?"""
+    for text, overrides, expected in ((LINEAR, {}, "fp32"), (LINEAR + TF32, {}, "tf32"), (LINEAR + TF32, {"PRECISION": "'fp32'"}, "fp32")):
+        read = problem.read(write(text), overrides)
+        assert {read.precision, read.full().precision, *(case.precision for case in read.cases())} == {expected}
+        assert read.instantiate(Case("file"), seed=1).precision == expected
+
+
+def test_an_unknown_precision_is_refused(write):
+    """Is a class that nobody knows refused with those that there are?"""
+    with pytest.raises(ProblemError, match="PRECISION is 'bf16', not one of fp32, tf32"):
+        problem.read(write(LINEAR + TF32.replace("tf32", "bf16")))
+
+
+def test_eager_of_a_tf32_problem_has_rounded_factors(write):
+    """Are both factors of a product rounded to TF32, what is added and what follows not, and the float64 result not at all?"""
+    made = problem.read(write(LINEAR + TF32)).instantiate(Case("file"), seed=1)
+    plain = problem.read(write(LINEAR)).instantiate(Case("file"), seed=1)
+    (x,), layer, gain = made.inputs, made.model.layer, made.model.gain
+    products = problem.tf32(x).double() @ problem.tf32(layer.weight.detach()).double().T
+    expected = torch.relu(products + layer.bias.detach()) * gain.detach()
+    (eager,), (exact,) = made.eager(), made.expected()
+    assert torch.allclose(eager.double(), expected, rtol=1e-6, atol=1e-7)
+    assert torch.equal(exact, plain.expected()[0])
+    assert 1e-5 < (eager - exact).abs().max() < 2e-3 and (plain.eager()[0] - exact).abs().max() < 1e-6
+
+
+def test_tf32_is_the_nearest_number_of_11_bits():
+    """Does no other multiple of the last bit lie nearer, in either sign, and are infinity, NaN and doubles kept?"""
+    x = torch.randn(1000, generator=torch.Generator().manual_seed(1)).double()
+    bit = torch.ldexp(torch.ones_like(x), torch.frexp(x).exponent - 11)
+    got = problem.tf32(x.float()).double()
+    assert torch.equal(got / bit, (got / bit).round()) and ((got - x).abs() <= 0.5001 * bit).all() and (got != x).any()
+    assert problem.tf32(torch.tensor([1 + 2.0**-11])).item() == 1 + 2.0**-10, "halves go away from zero"
+    odd = torch.tensor([float("inf"), float("nan"), -float("inf")])
+    assert torch.equal(problem.tf32(odd).nan_to_num(7), odd.nan_to_num(7)) and torch.equal(problem.tf32(x), x)
 
 
 def test_reduction_is_the_longest_sum(write):

@@ -96,6 +96,40 @@ def test_wrong_markers_are_refused(broken, says):
     assert says in str(caught.value)
 
 
+# A solution whose exercise is handed out broken.
+DEFECTIVE = SOLUTION.replace(
+    "    // >>> exercise: find this thread's element; double it (about 2 lines)\n", "    // >>> defect: the last block has threads to spare\n"
+).replace("    if (i < n) y[i] = 2 * x[i];\n", "    if (i < n) y[i] = 2 * x[i];\n    // ---\n    // y[blockIdx.x * blockDim.x + threadIdx.x] = 2 * x[0];  // no\n")
+
+
+def test_a_defect_takes_the_place_of_the_right_lines():
+    """Are the spoilt lines there as code and the right ones gone, with no mark of either, and does the head say how many?"""
+    made = student.skeleton(DEFECTIVE, "double_it")
+    assert "int n) {\n    y[blockIdx.x * blockDim.x + threadIdx.x] = 2 * x[0];  // no\n}" in made
+    for gone in ("if (i < n)", "const int i", "defect:", "// ---", "<<<\n", "threads to spare"):
+        assert gone not in made
+    head = ast.get_docstring(ast.parse(made))
+    assert "1 defect is in this file, unmarked. Find and mend each; fill in the one place marked YOUR CODE HERE" in head
+    assert student.skeleton(made, "double_it") == made
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (DEFECTIVE.replace("    // ---\n", ""), "has no `// ---`"),
+        (DEFECTIVE.replace("    // <<<\n}", "}"), "opens an exercise inside the defect opened at line 11"),
+        (DEFECTIVE.replace("    // <<<\n}", "}").split("class ModelNew")[0], "the defect opened at line 11 is never closed"),
+        (DEFECTIVE.replace(": the last block has threads to spare", ":"), "line 11 opens a defect and does not say what is wrong"),
+        (DEFECTIVE.replace("    // ---\n", "    // >>> defect: another\n    // ---\n"), "line 14 opens a defect inside the one opened at line 11"),
+    ],
+)
+def test_wrong_defects_are_refused(broken, says):
+    """Is a defect without its spoilt lines, without an end, without words, or inside another named with its line?"""
+    with pytest.raises(student.ExerciseError) as caught:
+        student.skeleton(broken, "double_it")
+    assert says in str(caught.value)
+
+
 UNTOUCHED = {
     "as made": lambda s: s,
     "without its comments": lambda s: re.sub(r"^ *(//|# YOUR|# Made).*\n", "", s, flags=re.MULTILINE),
@@ -173,11 +207,11 @@ def test_a_student_file_without_a_solution_is_told(house):
     assert student.check_all() == ["kernels_student/old.py has no kernels_ref/old/solution.py."]
 
 
-@pytest.mark.parametrize("name", sorted(p.parent.name for p in student.KERNELS_REF.glob("*/solution.py")))
+@pytest.mark.parametrize("name", [name for name in student.exercises() if student.source_of(name).is_file()])
 def test_every_solution_makes_an_exercise(name):
-    """Does each problem of the course have a skeleton that parses, is untouched, and lacks part of its solution?"""
-    solution = (student.KERNELS_REF / name / "solution.py").read_text()
+    """Does each exercise of the course have a skeleton that parses, is untouched, and lacks part of its solution?"""
+    solution = student.source_of(name).read_text()
     made = student.skeleton(solution, name)
-    assert student.MARK in made and "<<<\n" not in made
+    assert (student.MARK in made or "defects are in this file" in made) and "<<<\n" not in made and "// >>>" not in made
     assert student.is_untouched(made, name) and not student.is_untouched(solution, name)
     assert student.skeleton(made, name) == made

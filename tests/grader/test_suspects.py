@@ -3,7 +3,7 @@
 import pytest
 
 from grader import suspects
-from grader.verdict import Evidence, Reason, Stage, StageName, Status
+from grader.verdict import CaseResult, Evidence, Reason, Stage, StageName, Status
 
 SOURCE = '''"""exp and half are words of this docstring."""
 import torch
@@ -81,3 +81,42 @@ def test_raised_in_cpp():
     source = 'void f(int n) {\n  TORCH_CHECK(n == 128, "the batch must be 128, not ", n);\n  TORCH_CHECK(n > 0, "nothing to do here");\n}\n'
     stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.exception, message="RuntimeError: the batch must be 128, not 1")
     assert suspects.also(stage, source)[1] == [2]
+
+
+def case(name: str, right: bool) -> CaseResult:
+    return CaseResult(name=name, status=Status.passed if right else Status.failed)
+
+
+@pytest.mark.parametrize(
+    "reason, source, wrong",
+    [
+        (Reason.wrong_values, "constexpr int T = 192;\nfor (int s = T / 2; s > 0; s /= 2) a[t] += a[t + s];\n", [1, 2]),
+        (Reason.wrong_values, "constexpr int T = 256;\nfor (int s = T / 2; s > 0; s /= 2) a[t] += a[t + s];\n", None),
+        (Reason.wrong_values, "float var = squares / n - m * m;\n", [1]),
+        (Reason.wrong_values, "x = nn.Parameter(torch.randn(3))\nreturn y + torch.rand_like(y)\n", [2]),
+        (Reason.constant_output, "__global__ void k(const float* b, float* y) {\n    int i = threadIdx.x;\n    y[i] = b[0];\n}\n", [3]),
+        (Reason.constant_output, "__global__ void k(const float* b, float* y) {\n    int i = threadIdx.x;\n    y[i] = b[i] * 0;\n    float s = 1;\n}\n", None),
+        (Reason.output_aliases_input, "class ModelNew(nn.Module):\n    def forward(self, x):\n        y = k.run(x)\n        return x.view(-1)\n", [4]),
+        (Reason.wrong_shape, "    auto a = torch::empty({1}, o);\n    auto y = torch::empty({2}, o);\n    return y;\n", [2]),
+        (Reason.input_modified, "    auto y = x;\n    auto z = torch::empty_like(x);\n", [1]),
+    ],
+)
+def test_lines_that_are_wrong(reason, source, wrong):
+    """Where the source itself shows what is wrong, are just those lines called wrong, and none where it does not?"""
+    stage = Stage(name=StageName.correct, status=Status.failed, reason=reason, message="", evidence=[Evidence()])
+    stage.cases = [case("large mean", False), case("small", True)]
+    words, shown = suspects.of(stage, source)
+    if wrong is None:
+        assert words not in suspects.SURE
+    else:
+        assert shown == wrong and (words in suspects.SURE or len(shown) == 1)
+
+
+def test_sums_that_take_in_too_little():
+    """Is a sum accused only where one pixel comes out right and more do not?"""
+    source = "__global__ void k(float* y) {\n    for (int c = 0; c < C; c++) mean += x[c * P];\n}\n"
+    stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.wrong_values, message="", evidence=[Evidence(pattern="as a wrong mean or variance gives")])
+    stage.cases = [case("one pixel", True), case("prime sizes", False)]
+    assert suspects.of(stage, source)[1] == [2] and suspects.of(stage, source)[0] in suspects.SURE
+    stage.cases[0].status = Status.failed
+    assert suspects.of(stage, source)[0] not in suspects.SURE

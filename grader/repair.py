@@ -1,0 +1,389 @@
+"""Finds the line of a kernel that makes values wrong: tries many small edits of it, and sees which make the failing cases come out right.
+
+grader.mutants compiles all edits at once, for the CPU, also where there is a GPU; here they are run one after another on the failing case that
+runs fastest, and those that mend it on the others. The right answers stay on this side: the worker runs what it is told to and knows no more.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from grader import contract, mutants, sandbox
+from grader.mutants import KINDS, Mutant
+from grader.verdict import Reason, Status, Verdict
+
+SECONDS = 12.0  # for running edits; it seldom takes one
+OWN = 20.0  # seconds for the submission's import and construction, the compiler's time not counted
+BUILDS = 3  # tries at most: lines whose edits the compiler refuses are left alone
+KERNEL = 0.3  # seconds for one launch: an edit may make a loop endless
+SLOW = 0.1  # seconds for one run of a case that is to be of use
+DEATHS = 2  # of a worker, by an edit
+PASSING = 4  # cases that were right: an edit must leave them so
+CHOSEN = 40  # edits that mend the first case and are tried on the others
+
+VALUES = {
+    *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output, Reason.schedule_dependent),
+}
+WANTED = VALUES | {Reason.out_of_bounds, Reason.launch_error}
+MEETING = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}
+
+# What is said of a line, by the kind of the edit that mends it; it never shows the edit.
+SAID = {
+    "comparison": "With another comparison in line {line}",
+    "index": "With another index in line {line}",
+    "variable": "With another variable in line {line}",
+    "first value": "With a variable of line {line} as it was when it was declared",
+    "operator": "With another operator in line {line}",
+    "term": "With one term otherwise in line {line}",
+    "number": "With another number in line {line}",
+    "order": "With lines {line} and {until} the other way round",
+    "parentheses": "With parentheses in line {line}",
+    "type": "With a larger type in line {line}",
+    "outer index": "With one more variable in an index of line {line}",
+    "shared loop": "With another loop in line {line}",
+    "unused": "With something added in line {line}, where a parameter of the kernel is missing that it uses nowhere",
+    "function": "With another function in line {line}",
+    "bounds test": "With a bounds test between line {line} and line {until}",
+    "barrier": "If the threads wait for each other between line {line} and line {until}",
+    "scale": "With a factor more in line {line}",
+    "argument": "With something added to an argument in line {line}",
+    "call": "Without a call in line {line}",
+    "identity": "If the function around line {line} gave back what it is given",
+    "condition": "With another condition in line {line}",
+    "statement": "Without line {line}",
+}
+MISSING = {"bounds test", "barrier"}  # kinds that name a place between two lines
+
+
+@dataclasses.dataclass(frozen=True)
+class Lead:
+    """A line of the file that an edit shows to be wrong. until: of a place between two lines, the second; else 0.
+
+    words: the evidence in a sentence. also: lines where an edit does as well.
+    """
+
+    line: int
+    until: int
+    words: str
+    kind: str
+    also: tuple[int, ...] = ()
+
+
+class Lost(Exception):
+    """The worker died, or did not answer, and there is no other."""
+
+
+def wanted(verdict: Verdict) -> bool:
+    """Whether a search makes sense: values are wrong, or a kernel went wrong at a line that may not be the cause."""
+    stage = verdict.first_problem
+    return stage is not None and stage.name == "correct" and stage.reason in WANTED
+
+
+def lead(
+    path: str | Path, text: str, problem: str | Path, verdict: Verdict, start: Callable[..., sandbox.Process] = sandbox.start,
+    progress: Callable[[str], None] | None = None,
+) -> Lead | None:  # fmt: skip
+    """The line to look at, with evidence; None where no edit mends anything.
+
+    path, text: the submission. problem: its model.py. verdict: the judge's. start: as sandbox.start. progress: called with a few words.
+    """
+    if not wanted(verdict):
+        return None
+    search = _Search(Path(path), text, Path(problem), verdict, start, progress or (lambda words: None))
+    try:
+        return search.lead()
+    except (Lost, sandbox.SandboxError):
+        return None
+    finally:
+        search.close()
+
+
+@dataclasses.dataclass
+class _Edit:
+    """How an edit did. mended: failing cases that it mends."""
+
+    mutant: Mutant
+    line: int  # of the file
+    until: int
+    mended: int = 0
+    kept: bool = True
+
+
+@dataclasses.dataclass
+class _Trial:
+    """A case on the CPU: its inputs, what is right, how far off is still right. fails: whether it did."""
+
+    instance: object
+    expected: list
+    eager: list
+    allowed: list
+    case: object
+    fails: bool
+    seconds: float = 0.0
+
+
+class _Search:
+    def __init__(self, path: Path, text: str, problem: Path, verdict: Verdict, start: Callable, progress: Callable):
+        self.source = contract.Source(path, text, verdict.submission.sha256)
+        self.problem_path, self.verdict, self.start, self.progress = problem, verdict, start, progress
+        self.process: sandbox.Process | None = None
+        self.client = self.order = self.trial = None
+        self.deaths = self.tried = 0
+
+    def lead(self) -> Lead | None:
+        self.open()
+        self.trials = self._trials()
+        strings = self._strings()
+        edits = self._built(strings) if strings else {}
+        if not edits:
+            return None
+        trials = self._timed()
+        first = next((trial for trial in trials if trial.fails), None)
+        if first is None:
+            return None
+        if self.verdict.reason is Reason.non_finite and (line := self._born(first, strings)):
+            return Lead(line, 0, f"The first value that is no finite number comes out of line {line}, from numbers that are.", "birth")
+        good = self._mending(first, edits)
+        tested = 1
+        for trial in trials:
+            if trial is not first and good:
+                good = self._narrowed(trial, good)
+                tested += trial.fails
+        return self._said(good, tested) if good else None
+
+    # -- the worker --
+
+    def open(self) -> None:
+        """Starts a worker on the CPU, whatever the machine has."""
+        from grader.client import Client, NotStarted
+
+        builds, simt = sandbox.extensions(self.source.sha256), sandbox.simt_cache()
+        environment = {"TORCH_EXTENSIONS_DIR": str(builds), "CUDA_VISIBLE_DEVICES": "", "SIMT_CACHE": str(simt)}
+        self.process = self.start(self.source.path, gpu=False, caches=[builds, simt], environment=environment, required=False)
+        self.client = Client(self.process, self.source.path.resolve(), lambda words: self.progress(words), 120.0)
+        try:
+            self.client.wait_until_ready()
+        except NotStarted as error:
+            raise Lost(str(error)) from None
+
+    def close(self) -> None:
+        """Ends the worker."""
+        if self.process is not None:
+            self.process.kill()
+
+    def ask(self, command, seconds: float = OWN, extra: int = 0):
+        """The worker's reply. Lost if there is none."""
+        from grader.client import Gone, Late
+
+        try:
+            return self.client.ask(command, seconds, extra)
+        except (Gone, Late) as error:
+            raise Lost(str(error)) from None
+
+    def build(self, instead: dict[str, str]):
+        """Import the submission, with other CUDA sources."""
+        from grader import channel
+
+        self.order = channel.Build(self.source.text, str(self.source.path.resolve()), OWN, instead)
+        return self.ask(self.order)
+
+    def model(self, trial: _Trial) -> None:
+        """ModelNew for a case."""
+        from grader import channel
+
+        self.trial, instance = trial, trial.instance
+        self.ask(
+            channel.Construct(
+                args=channel.pack(list(instance.init_args)), kwargs=channel.pack(dict(instance.init_kwargs)),
+                state={name: channel.pack(value) for name, value in instance.model.state_dict().items()},
+                model_source=self.problem.path.read_text(encoding="utf-8"), model_path=str(self.problem.path),
+                overrides=channel.pack(dict(trial.case.set) | self.problem.overrides), guard="end", seconds=OWN,
+            )
+        )  # fmt: skip
+
+    def forward(self, mutant: int):
+        """The worker's reply for the case in hand with an edit in force; None if it died of it: then another worker takes its place."""
+        from grader import channel
+
+        size = sum(t.numel() * t.element_size() for t in self.trial.eager)
+        command = channel.Forward(
+            batches=[[channel.pack(value) for value in self.trial.instance.inputs]],
+            outputs=[], schedule="forward", guard="end", kernel_seconds=KERNEL, seconds=OWN, max_bytes=4 * size + (1 << 20), mutant=mutant,
+        )  # fmt: skip
+        try:
+            return self.ask(command, 5.0, 8 * size + (2 << 20))
+        except Lost:
+            self.deaths += 1
+            if self.deaths > DEATHS:
+                raise
+            trial = self.trial
+            self.close()
+            self.open()
+            self.ask(self.order)
+            self.model(trial)
+            return None
+
+    # -- what is tried, and on what --
+
+    def _trials(self) -> list[_Trial]:
+        """The failing cases, and some that passed."""
+        from grader import compare
+        from grader import problem as problems
+
+        self.problem = problems.read(self.problem_path)
+        went = {case.name: case.status for case in self.verdict.stage("correct").cases}
+        cases = [case for case in self.problem.cases() if went.get(case.name) in (Status.failed, Status.passed)]
+        cases = [case for case in cases if went[case.name] is Status.failed] + [case for case in cases if went[case.name] is Status.passed][:PASSING]
+        found = []
+        for case in cases:
+            instance = self.problem.instantiate(case, self.verdict.seed, "cpu")
+            expected, eager, noise = instance.expected(), instance.eager(), instance.noise()
+            reduction = case.reduction or compare.DEFAULT_REDUCTION
+            allowed = [compare.tolerance(y, e, reduction, n, getattr(case, "precision", "fp32")) for y, e, n in zip(expected, eager, noise)]
+            found.append(_Trial(instance, expected, eager, allowed, case, went[case.name] is Status.failed))
+        return found
+
+    def _strings(self) -> list[str]:
+        """The CUDA sources with kernels that the submission compiles."""
+        from grader.channel import Failure
+
+        if isinstance(self.build({}), Failure):
+            return []
+        found: list[str] = []
+        for labels in reversed(self.client.sources):
+            parts = [text for label, text in labels.items() if label.startswith("cuda_sources[")] or [labels.get("cuda_sources", "")]
+            found += [text for text in parts if "__global__" in text and text not in found]
+        return found
+
+    def _built(self, strings: list[str]) -> dict[int, _Edit]:
+        """Builds all edits into one extension; the edits by number, at their lines of the file."""
+        from grader.channel import Failure
+
+        skip: dict[str, set[int]] = {string: set() for string in strings}
+        for _ in range(BUILDS):
+            instead, edits, number = {}, {}, 1
+            for position, string in enumerate(strings):
+                text, made = mutants.schema(string, number, skip[string], prelude=position == 0)
+                instead[string], number = text, number + len(made)
+                for mutant in made:
+                    line = contract.locate(self.source, string, mutant.line)
+                    until = contract.locate(self.source, string, mutant.until) if mutant.until else 0
+                    if line:
+                        edits[mutant.number] = _Edit(mutant, line, until or 0)
+            reply = self.build(instead)
+            if not isinstance(reply, Failure):
+                return edits
+            refused = {note.line for note in reply.notes if note.line}
+            if not refused:
+                return {}
+            for string in strings:
+                skip[string] |= refused
+        return {}
+
+    def _timed(self) -> list[_Trial]:
+        """The cases that run quickly and go as they went, quickest first."""
+        found = []
+        for trial in self.trials:
+            self.model(trial)
+            begun = time.monotonic()
+            right = self._right(0)
+            trial.seconds = time.monotonic() - begun
+            if trial.seconds < SLOW and right is not trial.fails:
+                found.append(trial)
+        return sorted(found, key=lambda trial: trial.seconds)
+
+    # -- the search --
+
+    def _mending(self, trial: _Trial, edits: dict[int, _Edit]) -> list[_Edit]:
+        """The edits that mend a case."""
+        started = time.monotonic()
+        self.model(trial)
+        good = []
+        often = collections.Counter(edit.mutant.kind for edit in edits.values())
+        for edit in sorted(edits.values(), key=lambda edit: often[edit.mutant.kind]):
+            if time.monotonic() - started > SECONDS:
+                break
+            self.tried += 1
+            if self._right(edit.mutant.number):
+                edit.mended = 1
+                good.append(edit)
+        return good
+
+    def _narrowed(self, trial: _Trial, good: list[_Edit]) -> list[_Edit]:
+        """Of the edits those that do best on one case more."""
+        self.model(trial)
+        for edit in good[: max(CHOSEN, int(1.0 / max(trial.seconds, 1e-3)))]:
+            right = self._right(edit.mutant.number)
+            edit.mended += right and trial.fails
+            edit.kept &= right or trial.fails
+        best = max((edit.mended for edit in good if edit.kept), default=0)
+        return [edit for edit in good if edit.kept and edit.mended == best]
+
+    def _order(self, edit: _Edit) -> int:
+        """Where the checks found threads that meet, a missing barrier is likelier than anything else."""
+        meet = any(stage.reason in MEETING for stage in self.verdict.stages)
+        return -1 if meet and edit.mutant.kind == "barrier" else KINDS.index(edit.mutant.kind)
+
+    @staticmethod
+    def _span(best: _Edit, good: list[_Edit]) -> tuple[int, int]:
+        """The place of the best edit, with the places beside it where a barrier does as well."""
+        line, until = best.line, best.until
+        beside = [edit for edit in good if edit.mutant.kind == best.mutant.kind == "barrier" and edit.mutant.depth == best.mutant.depth]
+        for _ in beside:
+            for edit in beside:
+                if edit.until == line or edit.line == until:
+                    line, until = min(line, edit.line), max(until, edit.until)
+        return line, until
+
+    def _distance(self, edit: _Edit) -> tuple[int, bool, int]:
+        """Of barriers that all do, the one outside of inner loops, soon behind the line where threads met."""
+        met = [stage.evidence[0].line for stage in self.verdict.stages if stage.reason in MEETING and stage.evidence and stage.evidence[0].line]
+        if edit.mutant.kind != "barrier" or not met:
+            return 0, False, 0
+        return edit.mutant.depth, edit.until < met[0], abs(edit.until - met[0])
+
+    def _right(self, number: int) -> bool:
+        """Whether the case in hand comes out right with an edit."""
+        from grader import channel
+
+        reply, trial = self.forward(number), self.trial
+        if not isinstance(reply, channel.Outputs) or len(reply.runs) != 1 or len(reply.runs[0].results) != len(trial.eager):
+            return False
+        for result, expected, eager, allowed in zip(reply.runs[0].results, trial.expected, trial.eager, trial.allowed):
+            if result.data is None or list(eager.shape) != result.shape or channel.name_of(eager.dtype) != result.dtype:
+                return False
+            try:
+                got = channel.unraw(result.dtype, result.shape, result.data).double()
+            except channel.ChannelError:
+                return False
+            same_infinities = got == expected
+            if not bool((((got - expected).abs() <= allowed) | same_infinities).all()):
+                return False
+        return True
+
+    def _born(self, trial: _Trial, strings: list[str]) -> int | None:
+        """The line whose operation is the first to make infinity or NaN of finite numbers."""
+        from grader.channel import Failure
+
+        self.model(trial)
+        reply = self.forward(mutants.BIRTH)
+        if not isinstance(reply, Failure) or "`finite`" not in reply.message or not reply.source_line:
+            return None
+        return next((line for string in strings if (line := contract.locate(self.source, string, reply.source_line))), None)
+
+    def _said(self, good: list[_Edit], tested: int) -> Lead:
+        """The likeliest edit in words."""
+        good = sorted(good, key=lambda edit: (self._order(edit), *self._distance(edit), edit.line))
+        best = good[0]
+        kind = best.mutant.kind
+        also = tuple(dict.fromkeys(edit.line for edit in good if edit.line not in (best.line, best.until)))
+        line, until = self._span(best, good)
+        opening = SAID[kind].format(line=line, until=until)
+        failing = sum(case.status is Status.failed for case in self.verdict.stage("correct").cases)
+        which = "the failing case comes" if failing == 1 else "the failing cases come" if best.mended == tested else "some of the failing cases come"
+        more = f" So {'it does' if failing == 1 else 'they do'} with an edit of line {also[0]}." if len(also) == 1 and kind not in MISSING else ""
+        return Lead(line, until if kind in MISSING | {"order"} else 0, f"{opening}, {which} out right.{more}", kind, also)

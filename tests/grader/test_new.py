@@ -1,0 +1,69 @@
+"""grader new: is the skeleton of a problem a problem?"""
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from grader import new, problem, student
+from grader.cli import cli
+from grader.judge import grade
+
+
+def test_passes_as_it_stands(tmp_path):
+    """Does the solution that is made pass, and does the student's file made from it count as not attempted?"""
+    model, solution, hints = new.problem("double_it", folder=tmp_path)
+    assert [p.name for p in (model, solution, hints)] == ["model.py", "solution.py", "hints.toml"]
+    verdict = grade(solution)
+    assert (verdict.problem, verdict.outcome.value) == ("double_it", "passed")
+    text = student.skeleton(solution.read_text(), "double_it")
+    assert "YOUR CODE HERE" in text and "x[i] * factor" not in text.split('cuda_source = r"""')[1]
+
+
+def test_takes_a_kernelbench_file(tmp_path):
+    """Does the model stay as it was given, and is it read as a problem?"""
+    given = tmp_path / "19_ReLU.py"
+    given.write_text(
+        "import torch\nimport torch.nn as nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n\n"
+        "batch_size = 16\n\ndef get_inputs():\n    return [torch.randn(batch_size, 64)]\n\ndef get_init_inputs():\n    return []\n"
+    )
+    made = new.problem("relu", given, tmp_path)
+    assert made[0].read_text() == given.read_text()
+    assert problem.read(made[0]).name == "relu"
+
+
+@pytest.mark.parametrize("name", ["2d", "Conv", "a-b", "", "class", "x_backward", "a/b"])
+def test_refuses_names_that_are_none(name, tmp_path):
+    """Is a name refused that no kernel can have, and is nothing made?"""
+    with pytest.raises(new.CannotMake):
+        new.problem(name, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_overwrites_nothing(tmp_path):
+    """Is a problem that exists left as it is?"""
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(new.CannotMake, match="there already"):
+        new.problem("mine", folder=tmp_path)
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_leaves_nothing_where_it_cannot_write(tmp_path):
+    """Is half a problem removed, and said in one sentence?"""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(new.CannotMake, match="nothing was left behind"):
+        new.problem("mine", folder=tmp_path / "file")
+
+
+def test_says_what_is_wrong_with_a_file_that_is_no_problem(tmp_path):
+    """Does the command end with status 2 and one sentence?"""
+    (tmp_path / "no.py").write_text("x = 1\n")
+    done = CliRunner().invoke(cli, ["new", "never_made", "--model", str(tmp_path / "no.py")])
+    assert done.exit_code == 2 and "Traceback" not in done.output and "no.py" in done.output
+    assert not (student.KERNELS_REF / "never_made").exists()
+
+
+def test_help_names_it():
+    """Is the command listed?"""
+    assert "new" in subprocess.run([sys.executable, "-m", "grader", "--help"], capture_output=True, text=True, check=True).stdout
