@@ -23,6 +23,9 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 DEVICE = "H200"
 # Steps of which one image would be another launch than the whole batch: all images are counted, smaller by these sizes.
 SMALL_IMAGES = {"groupnorm/01_naive": {"dim1": 2}}
+# Problems without images: every block is counted, with sums that are so short and with sums twice as long.
+SHORT_SUMS = {"matmul": {"K": 32}}
+WEIGHTS = {"arrange_kernel"}  # kernels that work on weights alone: once, however many images there are
 DEPENDENT = {"chase", "histogram"}  # programs whose kernels read addresses that an earlier kernel of theirs wrote
 
 
@@ -73,6 +76,9 @@ def _full(name: str, out: str) -> None:
     file = next(f for f in references.files() if references.name(f) == name)
     module = references.load(file)
     problem = references.problem(file)
+    if name in SHORT_SUMS:
+        Path(out).write_text(json.dumps(_short_sums(file, module, SHORT_SUMS[name], problem.literals)))
+        return
     whole = problem.literals["batch_size"]
     part = FULL_SIZES.get(file.parent.name, {"batch_size": whole})["batch_size"] // 2  # images of one round of im2col and its product
     run = references.prepare(file, module, references.full(file, batch_size=1), "cpu")
@@ -90,7 +96,8 @@ def _step(name: str, out: str) -> None:
 
     Every block of one image is counted. "factor": how many images a launch has, "launches": how many there are in a run; both
     told by a run at full size, on memory that is never written and of which three blocks a launch run. "longer": how many
-    times as long each thread works. "source": what the row belongs to.
+    times as long each thread works. "source": what the row belongs to. "twice": counted again, with sums twice as long, from
+    which the counters at full size follow in a straight line, "times" that far beyond the first.
     """
     import references
     import simt
@@ -99,6 +106,9 @@ def _step(name: str, out: str) -> None:
     file = next(f for f in references.files() if references.name(f) == name)
     module = references.load(file)
     literals = references.problem(file).literals
+    if file.parent.parent.name in SHORT_SUMS:
+        Path(out).write_text(json.dumps(_short_sums(file, module, SHORT_SUMS[file.parent.parent.name], literals)))
+        return
     sizes = SMALL_IMAGES.get(name, {"batch_size": 1})
     run = references.prepare(file, module, references.full(file, **sizes), "cpu")
     with simt.count(device=DEVICE, seconds=300) as report:
@@ -114,8 +124,24 @@ def _step(name: str, out: str) -> None:
     longer = math.prod(literals[size] // small for size, small in sizes.items() if size != "batch_size")
     for kernel, row in rows.items():
         launches = sum(launch.kernel == kernel for launch in whole.launches)
-        row |= {"factor": images / launches, "launches": launches, "longer": longer, "source": references.source(file)}
+        row |= {"factor": 1 if kernel in WEIGHTS else images / launches, "launches": launches, "longer": longer, "source": references.source(file)}
     Path(out).write_text(json.dumps(list(rows.values())))
+
+
+def _short_sums(file: Path, module, sizes: dict[str, int], literals: dict) -> list[dict]:
+    """The rows of a file of such a problem; `sizes` says how short its sums are the first time."""
+    import references
+    import simt
+
+    counted = []
+    for factor in (1, 2):
+        run = references.prepare(file, module, references.full(file, **{name: factor * size for name, size in sizes.items()}), "cpu")
+        with simt.count(device=DEVICE, seconds=300, sample=1 << 30) as report:  # all: a sample's error would be multiplied
+            run()
+        counted.append(_rows(report))
+    (times,) = (literals[name] / size - 1 for name, size in sizes.items())
+    extra = {"factor": 1, "launches": 1, "longer": 1, "source": references.source(file), "times": times}
+    return [row | extra | {"twice": twice} for row, twice in zip(*counted, strict=True)]
 
 
 def count(*arguments: str) -> list[dict]:

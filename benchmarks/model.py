@@ -79,7 +79,7 @@ def collect() -> list[dict]:
         for launch in solution["times"]["launches"]:
             times.setdefault(launch["kernel"].split("(")[0], []).append(launch["ms"] / 1e3)
         for kernel, seconds in times.items():
-            work = Work.of(launches[kernel]).times(launches[kernel]["factor"])
+            work = whole(launches[kernel])
             rows.append(row_of(f"{name}: {kernel}", name, statistics.median(seconds), work) | {"launches": len(seconds)})
         print(name, flush=True)
     for name, program in truth["programs"].items():
@@ -97,13 +97,30 @@ def collect_steps() -> list[dict]:
         names = [references.name(f) for f in references.steps()]
         for name, launches in zip(names, pool.map(lambda n: counted.count("step", n), names), strict=True):
             for launch in launches:
-                work = Work.of(launch).times(launch["factor"])
+                work = whole(launch)
                 if launch["longer"] > 1:
                     work = dataclasses.replace(work.times(launch["longer"]), blocks=work.blocks)
                 row = {"name": f"{name}: {launch['kernel']}", "group": name, "work": plain(work)}
                 rows.append(row | {"launches": launch["launches"], "source": launch["source"]})
             print(name, flush=True)
     return rows
+
+
+def whole(launch: dict) -> Work:
+    """The work at full size of a launch that counted.py counted in part."""
+    work = Work.of(launch).times(launch["factor"])
+    return extended(work, Work.of(launch["twice"]), launch["times"]) if "twice" in launch else work
+
+
+def extended(work: Work, twice: Work, times: float) -> Work:
+    """The work on the straight line through these two, `times` their distance beyond the first."""
+    def on(a: float, b: float) -> float:
+        return a + times * (b - a)
+
+    mix = {name: on(work.mix.get(name, 0.0), value) for name, value in twice.mix.items()}
+    size = ("blocks", "threads", "shared", "mix")
+    moved = {f.name: on(getattr(work, f.name), getattr(twice, f.name)) for f in dataclasses.fields(Work) if f.name not in size}
+    return dataclasses.replace(work, mix=mix, **moved)
 
 
 def row_of(name: str, group: str, seconds: float, work: Work) -> dict:
@@ -226,6 +243,13 @@ def order(ladder: list[dict]) -> str:
     )
 
 
+def ladders_summary(found: dict[str, list[dict]]) -> str:
+    """How far the predictions of the measured steps are off, in a sentence."""
+    errors = {step["name"]: far_off(step["predicted"], step["measured"]) for ladder in found.values() for step in ladder if step["measured"]}
+    worst = max(errors, key=lambda name: abs(math.log1p(errors[name])))
+    return f"steps: {len(errors)} models, median error {statistics.median(map(abs, errors.values())):.0%}; worst {worst}, {errors[worst]:+.0%}"
+
+
 def ladder_page(found: dict[str, list[dict]], measured: dict | None) -> list[str]:
     on = f"Measured {measured['date']} on an {measured['gpu']}, L2 flushed before each run, medians." if measured else "Not measured yet."
     lines = [
@@ -233,7 +257,7 @@ def ladder_page(found: dict[str, list[dict]], measured: dict | None) -> list[str
         "", "| " + " | ".join(LADDER_HEADS) + " |", "|" + "---|" * len(LADDER_HEADS),
     ]  # fmt: skip
     lines += ["| " + " | ".join(line) + " |" for ladder in found.values() for line in ladder_lines(ladder)]
-    return [*lines, "", *(f"- {order(ladder)}" for ladder in found.values())]
+    return [*lines, "", ladders_summary(found) + ".", "", *(f"- {order(ladder)}" for ladder in found.values())]
 
 
 def page(parts: list[tuple[str, list[dict], list[Prediction]]], measured: dict, ladder: list[str]) -> str:
@@ -305,6 +329,7 @@ def main(anew: bool, steps: bool, fit: bool, write: bool, readme: bool) -> None:
     show(LADDER_HEADS, [line for ladder in found.values() for line in ladder_lines(ladder)])
     for ladder in found.values():
         print(order(ladder))
+    print(ladders_summary(found))
     print(summary(*pick(micro), "micro-kernels"))
     print(summary(*pick(chosen), "kernels_ref"))
     if fit:

@@ -44,13 +44,20 @@ def steps() -> list[Path]:
     return sorted(ROOT.glob("kernels_ref/*/steps/*.py"))
 
 
+def beside() -> list[Path]:
+    """What stands beside a ladder because its answers are of another precision class: timed, not predicted."""
+    return sorted(ROOT.glob("kernels_ref/*/split.py"))
+
+
 def files() -> list[Path]:
     return solutions() + steps()
 
 
 def name(file: Path) -> str:
     """'groupnorm', or 'groupnorm/01_naive' for a step."""
-    return file.parent.name if file.name == "solution.py" else f"{file.parent.parent.name}/{file.stem}"
+    if file.name == "solution.py":
+        return file.parent.name
+    return f"{(file.parent.parent if file.parent.name == 'steps' else file.parent).name}/{file.stem}"
 
 
 def problem(file: Path) -> _problem.Problem:
@@ -128,7 +135,7 @@ def time_step(file: Path) -> dict:
     instance = problem(file).instantiate(full(file), 0, "cuda")
     model = module.ModelNew(*instance.init_args, **instance.init_kwargs).to("cuda")
     model.load_state_dict(instance.model.state_dict())
-    (x,) = instance.inputs
+    inputs = list(instance.inputs)
     other = torch.rand(64 << 20, device="cuda")  # reading its 256 MB takes everything else out of L2
 
     def once() -> float:
@@ -136,7 +143,7 @@ def time_step(file: Path) -> dict:
         start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         with torch.no_grad():
-            model(x)
+            model(*inputs)
         stop.record()
         torch.cuda.synchronize()
         return start.elapsed_time(stop)
@@ -150,7 +157,7 @@ def time_step(file: Path) -> dict:
             once()
     return {
         "ms": statistics.median(whole), "runs": runs, "source": source(file), "kernels": kernels_of(record, profiled),
-        "error": error_at_full_size(instance, model, x),
+        "error": error_at_full_size(instance, model, inputs),
     }  # fmt: skip
 
 
@@ -174,13 +181,14 @@ def plain(kernel: str) -> str:
     return kernel.split("(")[0].removeprefix("void ")
 
 
-def error_at_full_size(instance, model, x: torch.Tensor) -> float:
-    """Largest distance from float64 in the first, a middle and the last image, which do not depend on each other."""
+def error_at_full_size(instance, model, inputs: list[torch.Tensor]) -> float:
+    """Largest distance from float64 in the first, a middle and the last image (a row, of a product): none needs the others."""
+    x, *others = inputs
     with torch.no_grad():
-        got = model(x)
+        got = model(*inputs)
     errors = []
     for image in (0, len(x) // 2, len(x) - 1):
-        instance.inputs[:] = [x[image : image + 1]]
+        instance.inputs[:] = [x[image : image + 1], *others]
         (expected,) = instance.expected()
         errors.append((got[image : image + 1].double() - expected).abs().max().item())
     return max(errors)
@@ -194,7 +202,7 @@ def main(names: tuple[str, ...], out: Path) -> None:
 
     if not torch.cuda.is_available():
         raise click.ClickException("Steps are timed on a GPU, and this machine has none.")
-    chosen = [f for f in steps() if not names or name(f) in names or f.parent.parent.name in names]
+    chosen = [f for f in steps() + beside() if not names or name(f) in names or name(f).split("/")[0] in names]
     if not chosen:
         raise click.ClickException("No step has such a name; they are " + ", ".join(map(name, steps())) + ".")
     data = json.loads(DATA.read_text()) if DATA.exists() and names else {"steps": {}}

@@ -30,8 +30,8 @@ def source(machine: dict[str, str], command: str) -> str:
     return f"{machine['date']}, {machine['processor']}, torch {machine['torch']}, {machine['compiler']}; `python benchmarks/{command}` made this."
 
 
-def put_into_readme(name: str, text: str) -> None:
-    """Replaces what stands between <!-- bench:NAME --> and <!-- /bench:NAME --> in the README."""
+def put_into_readme(name: str, text: str, file: Path = README) -> None:
+    """Replaces what stands between <!-- bench:NAME --> and <!-- /bench:NAME --> in the README, or in another page."""
     start, end = f"<!-- bench:{name} -->", f"<!-- /bench:{name} -->"
     pattern = re.compile(re.escape(start) + r"(?:.*?" + re.escape(end) + ")?", re.DOTALL)
-    README.write_text(pattern.sub(lambda _: f"{start}\n{text}\n{end}", README.read_text(), count=1))
+    file.write_text(pattern.sub(lambda _: f"{start}\n{text}\n{end}", file.read_text(), count=1))

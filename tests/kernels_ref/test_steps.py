@@ -14,7 +14,7 @@ import simt
 from grader import problem
 from grader.cases import Case
 from simt.model import Work, predict
-from tests.kernels_ref.test_solutions import DEVICE, KERNELS_REF, ON_CPU, SEED, error_of, tolerance
+from tests.kernels_ref.test_solutions import DEVICE, KERNELS_REF, ON_CPU, SEED, awkward_windows, error_of, tolerance
 
 STEPS = {f"{file.parent.parent.name}/{file.stem}": file for file in sorted(KERNELS_REF.glob("*/steps/*.py"))}
 LADDERS = {name: list(steps) for name, steps in itertools.groupby(STEPS, key=lambda step: step.split("/")[0])}
@@ -107,16 +107,23 @@ def test_groups_of_several_parts(step):
         assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
 
 
+def shifted(x, floats):
+    """A copy of x that begins so many floats past a multiple of 16 bytes."""
+    moved = torch.empty(x.numel() + floats, device=x.device)[floats:].view(x.shape).copy_(x)
+    assert moved.is_contiguous() and moved.data_ptr() % 16 == 4 * floats
+    return moved
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_an_input_may_begin_anywhere(step):
-    """Is the result the same where x begins one float past a multiple of 16 bytes, so that float4 may not be used?"""
+    """Is the result the same where an input begins one or two floats past a multiple of 16 bytes, as no float4 may?"""
     instance = instance_of(step, "power of two")
     model, aligned = solve(step, instance)
-    (x,) = instance.inputs
-    moved = torch.empty(x.numel() + 1, device=DEVICE)[1:].view(x.shape).copy_(x)
-    assert moved.is_contiguous() and moved.data_ptr() % 16 == 4
-    with torch.no_grad():
-        torch.testing.assert_close(model(moved), aligned, rtol=1e-6, atol=1e-6)
+    for number, x in enumerate(instance.inputs):
+        for floats in (1, 2):
+            inputs = [shifted(x, floats) if i == number else other for i, other in enumerate(instance.inputs)]
+            with torch.no_grad():
+                torch.testing.assert_close(model(*inputs), aligned, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("logsumexp/")])
@@ -128,13 +135,70 @@ def test_logsumexp_of_infinities(step):
         torch.testing.assert_close(load(step).ModelNew()(x), torch.logsumexp(x, 1, keepdim=True))
 
 
+@pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("scale_maxpool_clamp/")])
+@pytest.mark.parametrize("pool", [2, 3, 4])
+def test_maxpool_of_nan_and_infinities(step, pool):
+    """Does a NaN in any place of a window come out, and an infinity where torch gives one, in loads of each width?"""
+    x, scale = awkward_windows(pool)
+    model = load(step).ModelNew((5, 1, 1), pool, -0.5, 1.0).to(DEVICE)
+    model.scale.data = scale
+    for columns in (0, 1, 3):  # of the rows of windows of 4, they begin anywhere, at multiples of 16 bytes, and of 8
+        part = x[..., : x.shape[3] - columns].contiguous()
+        expected = torch.clamp(torch.nn.functional.max_pool2d(part * scale, pool), -0.5, 1.0)
+        with torch.no_grad():
+            torch.testing.assert_close(model(part), expected, rtol=1e-6, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("scale_maxpool_clamp/")])
+def test_a_window_wider_than_a_block(step):
+    """Is the maximum of windows of 300 x 300 right, which have more columns than a block has threads?"""
+    sizes = {"batch_size": 1, "channels": 2, "height": 301, "width": 613, "maxpool_kernel_size": 300, "clamp_max": 9.0}
+    instance = instance_of(step, Case("wide windows", sizes, "normal"))
+    (expected,) = instance.expected()
+    assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
+
+
+FUSED = [step for step in STEPS if step.startswith(("conv_groupnorm_", "conv_sigmoid_groupnorm/"))]
+
+
+def several_tiles(step, inputs):
+    """A fused model's instance whose image has several tiles, the last ones ragged, and whose last channels fill no set of eight."""
+    sizes = {"batch_size": 2, "in_channels": 9, "out_channels": 20, "height": 39, "width": 71}
+    sizes["groups" if "logsumexp" in step else "num_groups"] = 5
+    return instance_of(step, Case("several tiles", sizes, inputs))
+
+
+@pytest.mark.parametrize("step", FUSED)
+@pytest.mark.parametrize("inputs", ["normal", "large_mean"])
+def test_fused_models_of_several_tiles(step, inputs):
+    """Are statistics merged from many tiles right, also of values that lie far from 0?"""
+    instance = several_tiles(step, inputs)
+    (expected,) = instance.expected()
+    assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
+
+
+@pytest.mark.parametrize("step", FUSED)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_fused_models_hand_on_what_is_no_number(step, value):
+    """Does an image with one NaN or infinity give NaN where PyTorch does, and leave the other image alone?"""
+    instance = several_tiles(step, "normal")
+    model, _ = solve(step, instance)
+    instance.inputs[0][1, 3, 20, 40] = value
+    (eager,) = instance.eager()
+    with torch.no_grad():
+        got = model(*instance.inputs)
+    assert torch.equal(got.isnan(), eager.isnan()) and eager[1].isnan().all() == (not step.startswith("conv_sigmoid") or value != value)
+    torch.testing.assert_close(got, eager, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_an_empty_batch_gives_an_empty_result(step):
     """Do no images give no images, instead of a launch of no blocks?"""
     instance = instance_of(step, "prime sizes")
     model, got = solve(step, instance)
+    x, *others = instance.inputs
     with torch.no_grad():
-        assert model(instance.inputs[0][:0]).shape == (0, *got.shape[1:])
+        assert model(x[:0], *others).shape == (0, *got.shape[1:])
 
 
 @pytest.mark.slow
@@ -144,24 +208,23 @@ def test_no_check_finds_anything(step):
     """Is the step free of races, unwritten memory, bad barriers and misaligned access, where x is aligned and where not?"""
     for case in ("prime sizes", "power of two"):
         instance = instance_of(step, case)
-        (x,) = instance.inputs
         with simt.check() as report, torch.no_grad():
             model = load(step).ModelNew(*instance.init_args)
             model.load_state_dict(instance.model.state_dict())
             for start in (0, 1):
-                model(torch.empty(x.numel() + start)[start:].view(x.shape).copy_(x))
+                model(*[torch.empty(x.numel() + start)[start:].view(x.shape).copy_(x) for x in instance.inputs])
         assert report.findings == []
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("step", STEPS)
 def test_full_size(step):
-    """At KernelBench's size, are the first, a middle and the last image right? (Images do not depend on each other.)"""
+    """At KernelBench's size, are the first, a middle and the last image (row of a product) right? None needs another."""
     instance = problem.find(STEPS[step]).instantiate(problem.find(STEPS[step]).full(), SEED, DEVICE)
-    (x,) = instance.inputs
+    x, *others = instance.inputs
     _, got = solve(step, instance)
     for image in (0, len(x) // 2, len(x) - 1):
-        instance.inputs[:] = [x[image : image + 1]]
+        instance.inputs[:] = [x[image : image + 1], *others]
         (expected,) = instance.expected()
         assert error_of(got[image : image + 1], expected) <= tolerance(instance, expected)
 

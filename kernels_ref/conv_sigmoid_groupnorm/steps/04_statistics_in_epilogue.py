@@ -1,0 +1,343 @@
+"""conv_sigmoid_groupnorm, step 4: the convolution leaves its moments behind.
+
+Before, the statistics read back a gigabyte that had just been in registers. Now each warp leaves count, mean and
+squared deviations of its pixels in every channel, and a tiny kernel merges them in a fixed order. The sigmoid takes the
+fast exponential and division, and the normalisation reads and writes four pixels at once.
+
+Bought: what the kernels read and write falls from 4.5 to 3.5 GB, instructions from 1,620 to 1,310 million.
+"""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cpp_source = """
+torch::Tensor conv_sigmoid_groupnorm_forward(torch::Tensor x, torch::Tensor conv_weight, torch::Tensor conv_bias,
+                                             torch::Tensor bias, torch::Tensor scale, torch::Tensor gn_weight,
+                                             torch::Tensor gn_bias, int64_t groups, double eps);
+"""
+
+cuda_source = r"""
+#include <algorithm>
+#include <climits>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+constexpr int WARP = 32;
+constexpr unsigned ALL_LANES = 0xffffffff;
+constexpr int THREADS = 256;                       // a block, but for the convolution's: a whole number of warps
+constexpr int DOWN = 4;                            // pixels below each other that a thread makes ...
+constexpr int OUT = 8;                             // ... in so many channels, two float4
+constexpr int IN = 8;                              // channels of x that are in shared memory at a time
+constexpr int TILE_X = 32, WARPS = 4, TILE_Y = WARPS * DOWN;  // pixels that a block makes
+constexpr int64_t MAX_GRID_Y = 65535;
+
+// The convolution's sizes: x (N, C, H, W), weight (OC, C, KH, KW) -> (N, OC, OH, OW), in tiles of TILE_Y x TILE_X.
+struct Shape {
+    int C, H, W, OC, KH, KW, OH, OW, tiles_x, tiles_y;
+};
+
+// This thread's pixels of the tile at (y0, x0) of the image at x, in the channels `first` to first + OUT - 1: the sums
+// of bias and window. K: rows and columns of the kernel, known to the compiler; 0: any other size. All threads must
+// call it.
+template <int K>
+__device__ __forceinline__ void convolve(const float* __restrict__ x, const float* __restrict__ weight,
+                                         const float* __restrict__ bias, const Shape& s, int y0, int x0, int first,
+                                         float (&sum)[DOWN][OUT]) {
+    const int lane = threadIdx.x, row = threadIdx.y * DOWN;  // of the thread's first pixel in the tile
+#pragma unroll
+    for (int o = 0; o < OUT; ++o) {
+        const float b = first + o < s.OC ? bias[first + o] : 0.0f;
+#pragma unroll
+        for (int d = 0; d < DOWN; ++d) sum[d][o] = b;
+    }
+
+    if constexpr (K == 0) {  // from global memory; beyond the edge, where nobody looks, is the last pixel again
+        const int ox = min(x0 + lane, s.OW - 1);
+        for (int c = 0; c < s.C; ++c) {
+            for (int k = 0; k < s.KH * s.KW; ++k) {
+                float value[DOWN];
+#pragma unroll
+                for (int d = 0; d < DOWN; ++d) {
+                    value[d] = x[((int64_t)c * s.H + min(y0 + row + d, s.OH - 1) + k / s.KW) * s.W + ox + k % s.KW];
+                }
+#pragma unroll
+                for (int o = 0; o < OUT; ++o) {
+                    const bool exists = first + o < s.OC;
+                    const float w = exists ? weight[((int64_t)(first + o) * s.C + c) * s.KH * s.KW + k] : 0.0f;
+#pragma unroll
+                    for (int d = 0; d < DOWN; ++d) sum[d][o] += value[d] * w;
+                }
+            }
+        }
+    } else {
+        constexpr int ROWS = TILE_Y + K - 1, COLUMNS = TILE_X + K - 1;  // of x that a tile needs
+        const int64_t plane = (int64_t)s.H * s.W;
+        __shared__ float tile[IN][ROWS][COLUMNS];
+        __shared__ __align__(16) float w[IN * K * K][OUT];
+        for (int c0 = 0; c0 < s.C; c0 += IN) {
+            const int channels = min(IN, s.C - c0);
+            __syncthreads();  // nobody reads the last weights any more, nor the last tile
+            for (int i = threadIdx.y * TILE_X + lane; i < OUT * IN * K * K; i += TILE_X * WARPS) {
+                const int o = i / (IN * K * K), k = i % (IN * K * K);
+                const bool exists = first + o < s.OC && k < channels * K * K;
+                w[k][o] = exists ? weight[((int64_t)(first + o) * s.C + c0) * K * K + k] : 0.0f;
+            }
+            if (first == 0 || s.C > IN) {  // up to IN channels stay for all channels of the result
+                for (int r = threadIdx.y; r < ROWS; r += WARPS) {
+                    const bool low = y0 + r < s.H && x0 + lane < s.W, high = y0 + r < s.H && x0 + TILE_X + lane < s.W;
+                    const float* at = x + ((int64_t)c0 * s.H + y0 + r) * s.W + x0 + lane;
+                    for (int c = 0; c < channels; ++c, at += plane) {
+                        tile[c][r][lane] = low ? at[0] : 0.0f;
+                        if (lane < COLUMNS - TILE_X) tile[c][r][TILE_X + lane] = high ? at[TILE_X] : 0.0f;
+                    }
+                }
+            }
+            __syncthreads();  // both are complete
+
+            for (int c = 0; c < channels; ++c) {
+#pragma unroll
+                for (int kx = 0; kx < K; ++kx) {
+                    float column[DOWN + K - 1];
+#pragma unroll
+                    for (int i = 0; i < DOWN + K - 1; ++i) column[i] = tile[c][row + i][lane + kx];
+#pragma unroll
+                    for (int ky = 0; ky < K; ++ky) {
+                        const float4* four = reinterpret_cast<const float4*>(w[c * K * K + ky * K + kx]);
+                        const float4 low = four[0], high = four[1];
+#pragma unroll
+                        for (int d = 0; d < DOWN; ++d) {
+                            sum[d][0] += column[d + ky] * low.x;
+                            sum[d][1] += column[d + ky] * low.y;
+                            sum[d][2] += column[d + ky] * low.z;
+                            sum[d][3] += column[d + ky] * low.w;
+                            sum[d][4] += column[d + ky] * high.x;
+                            sum[d][5] += column[d + ky] * high.y;
+                            sum[d][6] += column[d + ky] * high.z;
+                            sum[d][7] += column[d + ky] * high.w;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+// What is known of some numbers: how many, their mean, and the sum of their squared deviations from it.
+struct Moments {
+    float count, mean, squares;
+};
+
+// Moments of both together (Chan, Golub and LeVeque, 1979).
+__device__ Moments merged(const Moments& a, const Moments& b) {
+    const float count = a.count + b.count;
+    if (count == 0.0f) return a;
+    const float d = b.mean - a.mean, part = b.count / count;
+    return {count, a.mean + d * part, a.squares + b.squares + d * d * a.count * part};
+}
+
+// Moments of the pixels that a warp has in channel o, for lane 0: `inside` tells which of them the image has, `count`
+// of them, and `part` is 1 / count. They are taken about one of them, lane 0's first: a sum of squares about 0 has no
+// correct digit where the mean is large.
+__device__ __forceinline__ Moments moments_of_warp(const float (&sum)[DOWN][OUT], int o, const bool (&inside)[DOWN],
+                                                   float count, float part) {
+    const float shift = __shfl_sync(ALL_LANES, sum[0][o], 0);
+    float deviations = 0.0f, squares = 0.0f;
+#pragma unroll
+    for (int d = 0; d < DOWN; ++d) {
+        const float e = inside[d] ? sum[d][o] - shift : 0.0f;
+        deviations += e;
+        squares += e * e;
+    }
+#pragma unroll
+    for (int offset = WARP / 2; offset > 0; offset /= 2) {
+        deviations += __shfl_down_sync(ALL_LANES, deviations, offset);
+        squares += __shfl_down_sync(ALL_LANES, squares, offset);
+    }
+    const float off = deviations * part;
+    return {count, shift + off, squares - deviations * off};
+}
+
+// sigmoid(v). exp may overflow to infinity: 1 / infinity is the 0 that is meant.
+__device__ float sigmoid(float v) {
+    return __fdividef(1.0f, 1.0f + __expf(-v));
+}
+
+// x, weight, conv_bias, bias, scale (OC) -> y: sigmoid((convolution + bias) * scale); moments (N, OC, parts): of each
+// warp's pixels, for every channel, with a part for each warp of a tile. A block makes one tile in every channel.
+template <int K>
+__global__ void __launch_bounds__(TILE_X * WARPS)
+conv_sigmoid_moments_kernel(const float* x, const float* weight, const float* conv_bias, const float* bias,
+                            const float* scale, float* y, Moments* moments, Shape s) {
+    // blockIdx.x counts tiles: along the image, down the image, then from image to image.
+    const int x0 = blockIdx.x % s.tiles_x * TILE_X, y0 = blockIdx.x / s.tiles_x % s.tiles_y * TILE_Y;
+    const int64_t n = blockIdx.x / s.tiles_x / s.tiles_y;
+    const int ox = x0 + threadIdx.x, oy = y0 + threadIdx.y * DOWN;  // the thread's first pixel
+    bool inside[DOWN];  // which of the thread's pixels the image has
+#pragma unroll
+    for (int d = 0; d < DOWN; ++d) inside[d] = ox < s.OW && oy + d < s.OH;
+    const float count = max(0, min(DOWN, s.OH - oy)) * min(TILE_X, s.OW - x0);  // of the warp's pixels
+    const float part = 1.0f / fmaxf(count, 1.0f);
+    const int64_t pixels = (int64_t)s.OH * s.OW;
+    const int parts = s.tiles_x * s.tiles_y * WARPS;
+    x += n * s.C * s.H * s.W;
+    y += n * s.OC * pixels + (int64_t)oy * s.OW + ox;
+    moments += n * s.OC * parts + blockIdx.x % (s.tiles_x * s.tiles_y) * WARPS + threadIdx.y;
+
+    for (int first = 0; first < s.OC; first += OUT) {
+        float sum[DOWN][OUT];
+        convolve<K>(x, weight, conv_bias, s, y0, x0, first, sum);
+#pragma unroll
+        for (int o = 0; o < OUT; ++o) {
+            if (first + o >= s.OC) break;
+            const float b = bias[first + o], factor = scale[first + o];
+#pragma unroll
+            for (int d = 0; d < DOWN; ++d) {
+                sum[d][o] = sigmoid((sum[d][o] + b) * factor);
+                if (inside[d]) y[d * s.OW] = sum[d][o];
+            }
+            const Moments m = moments_of_warp(sum, o, inside, count, part);
+            if (threadIdx.x == 0) *moments = m;
+            moments += parts;  // of the next channel
+            y += pixels;
+        }
+    }
+}
+
+// One block a group: moments (groups of all images, count) -> mean, rstd = 1 / sqrt(variance + eps), both (groups).
+// Always in the same order, so that the result is the same each time, as it would not be with atomic additions.
+__global__ void merge_kernel(const Moments* moments, float* mean, float* rstd, int64_t count, float eps) {
+    __shared__ Moments of_warp[THREADS / WARP];
+    moments += blockIdx.x * count;
+    Moments m = {0.0f, 0.0f, 0.0f};
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) m = merged(m, moments[i]);
+    for (int offset = WARP / 2; offset > 0; offset /= 2) {
+        m = merged(m, {__shfl_down_sync(ALL_LANES, m.count, offset), __shfl_down_sync(ALL_LANES, m.mean, offset),
+                       __shfl_down_sync(ALL_LANES, m.squares, offset)});  // lane 0 ends with those of its warp
+    }
+    if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = m;
+    __syncthreads();  // all warps have written
+    if (threadIdx.x > 0) return;
+    for (int warp = 1; warp < THREADS / WARP; ++warp) m = merged(m, of_warp[warp]);
+    const float variance = m.squares < 0.0f ? 0.0f : m.squares / m.count;  // fmaxf would hide a NaN
+    mean[blockIdx.x] = m.mean;
+    rstd[blockIdx.x] = 1.0f / sqrtf(variance + eps);
+}
+
+// y = (y - mean) * rstd * weight + bias, in place, for y (N, C, pixels). blockIdx.x is the plane
+// n * C + c; the threads of all its blocks (blockIdx.y) walk over its pixels side by side, VECTOR at a time.
+template <int VECTOR>
+__global__ void __launch_bounds__(THREADS)
+normalise_kernel(float* y, const float* mean, const float* rstd, const float* weight, const float* bias, int C,
+                 int channels_a_group, int64_t pixels) {
+    const int c = blockIdx.x % C;
+    const int group = blockIdx.x / channels_a_group;  // over all images, as C is a whole number of groups
+    const float m = mean[group], f = rstd[group] * weight[c], b = bias[c];
+    y += blockIdx.x * pixels;
+    const int64_t step = (int64_t)gridDim.y * THREADS * VECTOR;
+    for (int64_t p = ((int64_t)blockIdx.y * THREADS + threadIdx.x) * VECTOR; p < pixels; p += step) {
+        if constexpr (VECTOR == 4) {
+            float4* at = reinterpret_cast<float4*>(y + p);
+            const float4 v = *at;
+            *at = {(v.x - m) * f + b, (v.y - m) * f + b, (v.z - m) * f + b, (v.w - m) * f + b};
+        } else {
+            y[p] = (y[p] - m) * f + b;
+        }
+    }
+}
+
+// The kernels read bare memory: refuse a tensor that is not what they take it for.
+static void check(const torch::Tensor& t, const char* name, int64_t dims, const torch::Device& device) {
+    TORCH_CHECK(t.is_cuda(), name, " is on ", t.device(), ": move it to the GPU with .cuda()");
+    TORCH_CHECK(t.device() == device, name, " is on ", t.device(), ", x on ", device, ": move both to one GPU");
+    TORCH_CHECK(t.scalar_type() == torch::kFloat32, name, " is ", t.scalar_type(), ", not float32: use .float()");
+    TORCH_CHECK(t.dim() == dims, name, " has ", t.dim(), " dimensions instead of ", dims);
+    for (int64_t size : t.sizes()) TORCH_CHECK(size <= INT_MAX, name, " has a side longer than 2^31 - 1");
+}
+
+torch::Tensor conv_sigmoid_groupnorm_forward(torch::Tensor x, torch::Tensor conv_weight, torch::Tensor conv_bias,
+                                             torch::Tensor bias, torch::Tensor scale, torch::Tensor gn_weight,
+                                             torch::Tensor gn_bias, int64_t groups, double eps) {
+    check(x, "x", 4, x.device());
+    check(conv_weight, "the convolution's weight", 4, x.device());
+    check(conv_bias, "the convolution's bias", 1, x.device());
+    check(gn_weight, "the normalisation's weight", 1, x.device());
+    check(gn_bias, "the normalisation's bias", 1, x.device());
+    check(bias, "bias", 3, x.device());
+    check(scale, "scale", 3, x.device());
+    const int64_t N = x.size(0), C = x.size(1), H = x.size(2), W = x.size(3);
+    const int64_t OC = conv_weight.size(0), KH = conv_weight.size(2), KW = conv_weight.size(3);
+    TORCH_CHECK(conv_weight.size(1) == C, "x has ", C, " channels, the weight is for ", conv_weight.size(1));
+    TORCH_CHECK(H >= KH && W >= KW, "the image (", H, " x ", W, ") is smaller than the kernel (", KH, " x ", KW, ")");
+    TORCH_CHECK(bias.sizes() == torch::IntArrayRef({OC, 1, 1}), "bias must be (", OC, ", 1, 1), not ", bias.sizes());
+    TORCH_CHECK(scale.sizes() == torch::IntArrayRef({OC, 1, 1}), "scale must be (", OC, ", 1, 1), not ", scale.sizes());
+    TORCH_CHECK(conv_bias.size(0) == OC && gn_weight.size(0) == OC && gn_bias.size(0) == OC,
+                "every bias and weight needs one element for each of ", OC, " output channels");
+    TORCH_CHECK(groups > 0 && OC % groups == 0, OC, " channels cannot be cut into ", groups, " equal groups");
+    TORCH_CHECK(N * OC <= INT_MAX, "the output has more than 2^31 - 1 planes (images times channels)");
+    x = x.contiguous();
+    conv_weight = conv_weight.contiguous();
+    conv_bias = conv_bias.contiguous();
+    gn_weight = gn_weight.contiguous();
+    gn_bias = gn_bias.contiguous();
+    bias = bias.contiguous();
+    scale = scale.contiguous();
+
+    const int64_t OH = H - KH + 1, OW = W - KW + 1, pixels = OH * OW;
+    torch::Tensor y = torch::empty({N, OC, OH, OW}, x.options());
+    if (y.numel() == 0) return y;  // a grid of no blocks is a launch error
+
+    const c10::cuda::CUDAGuard guard(x.device());
+    const auto stream = c10::cuda::getCurrentCUDAStream();
+    const int64_t tiles_x = (OW + TILE_X - 1) / TILE_X, tiles_y = (OH + TILE_Y - 1) / TILE_Y;
+    TORCH_CHECK(N * tiles_x * tiles_y <= INT_MAX, "the output has more than 2^31 - 1 tiles");
+    const Shape s = {(int)C, (int)H, (int)W, (int)OC, (int)KH, (int)KW, (int)OH, (int)OW, (int)tiles_x, (int)tiles_y};
+    const int64_t parts = tiles_x * tiles_y * WARPS;
+    torch::Tensor moments = torch::empty({N * OC * parts, 3}, x.options());
+    const auto conv = KH == 3 && KW == 3 ? conv_sigmoid_moments_kernel<3> : conv_sigmoid_moments_kernel<0>;
+    conv<<<N * tiles_y * tiles_x, dim3(TILE_X, WARPS), 0, stream>>>(
+        x.data_ptr<float>(), conv_weight.data_ptr<float>(), conv_bias.data_ptr<float>(), bias.data_ptr<float>(),
+        scale.data_ptr<float>(), y.data_ptr<float>(), reinterpret_cast<Moments*>(moments.data_ptr<float>()), s);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+
+    torch::Tensor mean = torch::empty({N * groups}, x.options()), rstd = torch::empty({N * groups}, x.options());
+    merge_kernel<<<N * groups, THREADS, 0, stream>>>(
+        reinterpret_cast<const Moments*>(moments.data_ptr<float>()), mean.data_ptr<float>(), rstd.data_ptr<float>(),
+        OC / groups * parts, eps);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+
+    // About 16 pixels a thread. Four neighbours are one float4 only if every plane begins at a multiple of 16 bytes.
+    const int64_t blocks_a_plane = std::min((pixels + 16 * THREADS - 1) / (16 * THREADS), MAX_GRID_Y);
+    const auto normalise = pixels % 4 == 0 ? normalise_kernel<4> : normalise_kernel<1>;
+    normalise<<<dim3(N * OC, blocks_a_plane), THREADS, 0, stream>>>(
+        y.data_ptr<float>(), mean.data_ptr<float>(), rstd.data_ptr<float>(), gn_weight.data_ptr<float>(),
+        gn_bias.data_ptr<float>(), OC, OC / groups, pixels);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return y;
+}
+"""
+
+kernels = load_inline(
+    name="conv_sigmoid_groupnorm_04_statistics_in_epilogue",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["conv_sigmoid_groupnorm_forward"],
+)
+
+
+class ModelNew(nn.Module):
+    """The same function as Model: x (N, in_channels, H, W) float32 on a GPU -> (N, out_channels, OH, OW)."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, num_groups, bias_shape, scale_shape):
+        super().__init__()
+        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)  # holds weights, is never called
+        self.bias = nn.Parameter(torch.randn(bias_shape))
+        self.scale = nn.Parameter(torch.randn(scale_shape))
+        self.group_norm = nn.GroupNorm(num_groups, out_channels)  # holds weights, is never called
+
+    def forward(self, x):
+        gn = self.group_norm
+        return kernels.conv_sigmoid_groupnorm_forward(
+            x, self.conv.weight, self.conv.bias, self.bias, self.scale, gn.weight, gn.bias, gn.num_groups, gn.eps
+        )
