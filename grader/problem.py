@@ -374,13 +374,15 @@ class Watch(TorchDispatchMode):
 
     operations: aten calls that compute. work: multiply-adds, or elements touched where there are none.
     reduction: the largest number of terms that one of them sums for one output.
+    picks: whether one passes on its largest or smallest input, or the middle one.
     """
 
+    PICKING = ("max", "min", "amax", "amin", "sort", "topk", "kthvalue", "median", "mode", "fractional_max", "adaptive_max")
     GATHERING = ("embedding", "index", "gather", "take", "max", "min", "amax", "amin")  # outputs are picked, not summed
 
     def __init__(self, most_operations: int | None = None):
         super().__init__()
-        self.operations, self.work, self.reduction = 0, 0, 1
+        self.operations, self.work, self.reduction, self.picks = 0, 0, 1, False
         self.most_operations = most_operations
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
@@ -391,6 +393,7 @@ class Watch(TorchDispatchMode):
         inputs, outputs = _tensors(args), _tensors(result)
         terms = 1 if name.startswith(self.GATHERING) else _terms(name, inputs, outputs)
         self.operations += 1
+        self.picks |= name.startswith(self.PICKING)
         if name in PRODUCTS:
             self.work += outputs[0].numel() * terms
         else:

@@ -351,6 +351,14 @@ def test_reduction_is_the_longest_sum(write):
     assert read.instantiate(Case("any", sizes), 0).reduction() == (8 // 2) * 10 * 5
 
 
+@pytest.mark.parametrize(("name", "picks"), [("scale_maxpool_clamp", True), ("conv_groupnorm_maxpool", True), ("groupnorm", False), ("matmul", False)])
+def test_watch_sees_whether_a_maximum_goes_on(name, picks):
+    """Is a maximum neither a sum, nor missed?"""
+    read = problem.read(problem.KERNELS_REF / name / "model.py")
+    watch = read.instantiate(read.cases()[-1], 0).watched()[1]
+    assert watch.picks is picks and (watch.reduction == 1) == (name == "scale_maxpool_clamp")
+
+
 @pytest.mark.parametrize("name", problem.names())
 def test_declared_reductions_are_what_the_model_sums(name):
     """Do the problems' own figures agree with what their models are seen to do?"""
