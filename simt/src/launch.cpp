@@ -73,7 +73,8 @@ class Pool {
     std::unique_lock lock(mutex_);
     job_ = &job;
     cooperative_ = cooperative;
-    wanted_ = cooperative ? 1 : static_cast<int>(std::min<std::uint64_t>(threads_.size(), job.blocks));
+    const auto most = static_cast<std::uint64_t>(std::max(1, current.threads));  // there may be more, from a launch before
+    wanted_ = cooperative ? 1 : static_cast<int>(std::min(most, job.blocks));
     running_ = wanted_;
     ++generation_;
     wake_.notify_all();
