@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from .compilers import GCC, compiler
 from .dropped_calls import mark_dropped
 from .errors import Diagnostic, Unsupported
 from .local_marks import mark_locals
@@ -64,7 +65,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", kno
     cuda: False for C++ sources, in which only torch's words for the GPU change.
     known: kernels of other files of the same program, which this one may launch.
     mode: what it is built for. With checks, local variables without a value get the mark of memory that nobody wrote, dynamic
-    shared memory its name, and calls whose results are dropped are told of; counting, loops of constant length are unrolled.
+    shared memory its name, and calls whose results are dropped are told of; counting with g++, loops of constant length are unrolled.
     Raises Unsupported where the source uses what has no counterpart on the CPU.
     """
     source = source.removeprefix("\ufeff")  # a byte order mark
@@ -85,7 +86,7 @@ def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", kno
         if mode == "check":
             mark_locals(tokens, bodies)
             mark_dropped(tokens)
-        if mode == "count":
+        if mode == "count" and compiler()[2] is GCC:
             unroll(tokens)
     _places(tokens)
     for bracket in arrays:  # else g++ constructs an array of a class, of half for instance, when a thread first comes by

@@ -326,7 +326,7 @@ def test_a_student_fails_sees_why_mends_it_and_passes(lab, page, pictures):
 
     output = new_cell(page, "grader.progress()")
     shoot(page, pictures, "5_progress", output)
-    assert "1 of 8 problems solved." in output.inner_text()
+    assert f"1 of {len(list((ROOT / 'kernels_student').glob('*.py')))} problems solved." in output.inner_text()
     assert "conv2d" in (lab.state / "grader" / "progress.json").read_text()
 
     asked_nothing_of_the_network(lab, page)
