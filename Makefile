@@ -15,10 +15,10 @@ GET_CXX := $(if $(APT),$(GET) g++,$(if $(BREW),xcode-select --install,$(GET) gcc
 GET_VENV := $(if $(APT),$(GET) python3-venv,$(GET) python3)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab bench clean system
+.PHONY: help demo test test-long lab bench clean system
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s%s\n", $$1, $$2 }' Makefile
 
 demo: $(READY)  ## grade three GroupNorm kernels: a right one, an unwritten one, a wrong one
 	@# One of the three fails, so the grader's own exit status must be 1.
@@ -26,9 +26,12 @@ demo: $(READY)  ## grade three GroupNorm kernels: a right one, an unwritten one,
 	@test "$$(sed 's/.*"outcome":"\([a-z_]*\)".*/\1/' $(VENV)/demo.json | xargs)" = "passed not_attempted failed" \
 		|| { echo "These are not the verdicts that the demo should give: passed, not attempted, failed." >&2; exit 1; }
 
-test: $(READY)  ## run every test and every lesson
-	pytest -n 2 -rs
+test: $(READY)  ## run the tests and every lesson
+	pytest -n 2 -rs -m "not long"
 	pytest -n 2 --dist loadfile --nbval --nbval-current-env lessons
+
+test-long: $(READY)  ## run the tests that take too long to be run each time
+	pytest -n 2 -rs -m long
 
 lab: $(READY)  ## open the first lesson in JupyterLab
 	@jupyter trust lessons/*.ipynb >/dev/null  # else their outputs are shown without their style

@@ -23,6 +23,7 @@ def lead_of(path: Path, problem: str):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="graded on the CPU, as a notebook without a GPU does")
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name, problem, line, until, says",
     [

@@ -202,6 +202,7 @@ def test_an_empty_batch_gives_an_empty_result(step):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not ON_CPU, reason="kernels that nvcc built have no checks")
 @pytest.mark.parametrize("step", STEPS)
 def test_no_check_finds_anything(step):

@@ -31,6 +31,7 @@ def test_untouched_is_not_attempted(name):
     assert grader.check(name).verdict.outcome.value == "not_attempted"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EXERCISES)
 def test_solution_passes(name, tmp_path, monkeypatch):
     """Does each exercise's cell pass, run in a course whose student's file is the reference?"""
