@@ -2,6 +2,8 @@
 
     python benchmarks/lessons.py [NAME …]     run them one after another and print; --write puts the table into lessons/README.md
     python benchmarks/lessons.py --words      run none of them: seconds measured before stay
+    python benchmarks/lessons.py --gpu        run them side by side on this machine's GPU, all kernels by nvcc, and record in
+                                              data/lessons_gpu.json which cells ran; whatever --write writes stays as it is
 
 Reading is reckoned at 150 words a minute and a minute for each code cell; the exercise comes on top.
 """
@@ -14,6 +16,7 @@ import re
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -26,6 +29,7 @@ from machine import machine  # noqa: E402
 from tables import markdown, put_into_readme, show, source  # noqa: E402
 
 LESSONS, DATA = ROOT / "lessons", ROOT / "benchmarks" / "data" / "lessons.json"
+GPU_DATA = DATA.with_name("lessons_gpu.json")
 HEADS = ["lesson", "exercises", "words", "cells of code", "reading, about", "runs in"]
 
 
@@ -45,6 +49,44 @@ def seconds(path: Path) -> float:
             return time.monotonic() - begun
         finally:
             del os.environ["SIMT_CACHE"]
+
+
+def run_on_gpu(path: Path) -> dict:
+    """One lesson from its first cell to its last by nvcc's kernels: how many cells ran, and where and how it stopped if it did."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    notebook, error, begun = nbformat.read(path, 4), None, time.monotonic()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.update(outputs=[], execution_count=None)
+    try:
+        NotebookClient(notebook, timeout=560, resources={"metadata": {"path": str(LESSONS)}}).execute()
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as stopped:
+        error = str(stopped)[-1500:]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if error is None:  # a cell that may raise shows its error among its outputs
+        error = next((out.evalue for cell in code for out in cell.outputs if out.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", [])), None)
+    text = {cell.id: "".join(out.get("text", "") for out in cell.outputs) for cell in code}
+    return {"name": path.stem, "cells": len(code), "ran": sum(cell.execution_count is not None for cell in code),
+            "seconds": round(time.monotonic() - begun, 1), "error": error, "printed": text}
+
+
+def record_on_gpu(paths: list[Path]) -> int:
+    """Runs the lessons side by side (the time goes into nvcc, which takes a core or two a kernel) and writes what happened."""
+    import torch
+
+    if not torch.cuda.is_available():
+        print("--gpu needs a CUDA GPU and nvcc, and torch finds no GPU here.", file=sys.stderr)
+        return 2
+    old = {row["name"]: row for row in json.loads(GPU_DATA.read_text())["rows"]} if GPU_DATA.exists() else {}
+    with ThreadPoolExecutor(len(paths)) as pool:
+        new = {row["name"]: row for row in pool.map(run_on_gpu, paths)}
+    rows = sorted((old | new).values(), key=lambda row: row["name"])
+    GPU_DATA.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+    show(["lesson", "cells", "ran", "seconds, builds and all", "stopped by"],
+         [[row["name"], str(row["cells"]), str(row["ran"]), f"{row['seconds']:.0f}", (row["error"] or "")[-400:]] for row in new.values()])
+    return int(any(row["error"] or row["ran"] < row["cells"] for row in new.values()))
 
 
 def measured(path: Path, run: bool) -> dict:
@@ -67,7 +109,10 @@ def line(row: dict) -> list[str]:
 @click.argument("names", nargs=-1)
 @click.option("--words", is_flag=True, help="Only count words and cells.")
 @click.option("--write", is_flag=True, help="Put the table into lessons/README.md.")
-def main(names: tuple[str, ...], words: bool, write: bool) -> None:
+@click.option("--gpu", is_flag=True, help="Run them by nvcc on this machine's GPU and record it.")
+def main(names: tuple[str, ...], words: bool, write: bool, gpu: bool) -> None:
+    if gpu:
+        sys.exit(record_on_gpu([path for path in sorted(LESSONS.glob("[0-9]*.ipynb")) if not names or any(name in path.stem for name in names)]))
     old = {row["name"]: row for row in json.loads(DATA.read_text())["rows"]} if DATA.exists() else {}
     chosen = [path for path in sorted(LESSONS.glob("[0-9]*.ipynb")) if not names or any(name in path.stem for name in names)]
     rows = old | {path.stem: measured(path, not words) for path in chosen}

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grader import hints, problem, repair, shown, suspects  # noqa: E402
+from grader.beside import Beside  # noqa: E402
 from grader.judge import Limits, grade  # noqa: E402
 from grader.report import clean  # noqa: E402
 from grader.verdict import Status, Verdict  # noqa: E402
@@ -26,7 +27,7 @@ SEED = 20
 HEAD = """# What a student is shown of each specimen
 
 Made by `python benchmarks/words.py`: the words of a check's failed stages, as in a notebook or a terminal, the alt texts of its pictures, and
-the first hint. → marks the line that is said to be wrong.
+the first hint, which is only shown when it is asked for. → marks the line that is said to be wrong.
 
 Of {specimens} specimens that fail at a line, the marked lines are the wrong ones in {hits}. Of {references} reference solutions with one line broken,
 the first line named is the broken one in {found}{misses}.
@@ -64,10 +65,8 @@ def main() -> None:
 
 
 def marked(words: str) -> list[str]:
-    """The lines that an entry marks; those of the first hint if that marks any."""
-    shows, _, hint = words.partition("First hint:")
-    lines = [re.findall(r"^→ *\d+ │ ?(.*)$", part, re.MULTILINE) for part in (hint, shows)]
-    return lines[0] or lines[1]
+    """The lines that an entry marks before any hint."""
+    return re.findall(r"^→ *\d+ │ ?(.*)$", words.partition("First hint:")[0], re.MULTILINE)
 
 
 def is_named(words: str, wrong: list[str]) -> bool:
@@ -94,8 +93,7 @@ def broken_references() -> dict[str, bool]:
 def first_named(path: Path, name: str) -> tuple[int, int]:
     """The first line that is named, and the second of a place between two; 0 for none."""
     model, source = problem.KERNELS_REF / name / "model.py", path.read_text(encoding="utf-8")
-    verdict = grade(path, problem=model, seed=SEED, limits=Limits(own=30.0))
-    found = repair.lead(path, source, model, verdict)
+    verdict, found = checked(path, model, 30.0)
     if found is not None:
         return found.line, found.until
     failed = [stage for stage in verdict.stages if stage.status is Status.failed]
@@ -107,25 +105,31 @@ def entry(name: str, seconds: float) -> str:
     """One specimen's part of the table."""
     path = SPECIMENS / f"{name}.py"
     known = max((known for known in problem.names() if name.startswith(known)), key=len)
-    verdict = grade(path, problem=problem.KERNELS_REF / known / "model.py", seed=SEED, limits=Limits(own=seconds))
+    verdict, found = checked(path, problem.KERNELS_REF / known / "model.py", seconds)
     source = path.read_text(encoding="utf-8")
-    found = repair.lead(path, source, problem.KERNELS_REF / known / "model.py", verdict)
     first = source.splitlines()[0].strip('"# ') if source else "An empty file."
     return f"## {name}\n\n{first}\n\n```text\n{words(verdict, source, found)}\n```\n"
+
+
+def checked(path: Path, model: Path, seconds: float) -> tuple[Verdict, repair.Lead | None]:
+    """The verdict, and the line that an edit shows to be wrong: as grader.check finds them."""
+    beside = Beside()
+    try:
+        verdict = grade(path, problem=model, seed=SEED, limits=Limits(own=seconds), beside=beside)
+        return verdict, beside.lead(verdict)
+    finally:
+        beside.close()
 
 
 def words(verdict: Verdict, source: str, found: repair.Lead | None = None) -> str:
     """What is shown, without the table of stages where a stage failed; numbers that a crash leaves to chance as ‘…’."""
     from grader import pictures
 
-    parts = shown.verdict_parts(verdict, source, pictures.of(verdict))
+    parts = shown.verdict_parts(verdict, source, pictures.of(verdict), lead=found)
     if any(stage.status in (Status.failed, Status.error) for stage in verdict.stages):
         parts = [parts[0], *parts[2:]]
     text = shown.as_text(parts)
     text = re.sub(r"0x[0-9a-f]{9,}", "0x…", text)
-    if found is not None:
-        lines = shown.as_text([shown.at_lead(found, source, lambda line: f"line {line}")])
-        return clean(f"{text}\n\nFirst hint: {found.words}\n\n{lines}")
     given = hints.of(verdict)
     return clean(text + (f"\n\nFirst hint: {given[0]}" if given else ""))
 

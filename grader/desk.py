@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
-from grader import cells, hints, repair, sandbox, shown, warm
+from grader import cells, hints, repair, shown, warm
+from grader.beside import Beside
 from grader.shown import Words
 from grader.verdict import Outcome, Reason, StageName, Verdict
 from grader.waiting import waiting
 
 ROOT = Path(__file__).resolve().parent.parent
-_kept: dict[str, tuple[Verdict, list]] = {}  # verdicts and their pictures, by everything that they depend on
+_kept: dict[str, tuple[Verdict, list, repair.Lead | None]] = {}  # verdicts, pictures, lines to look at, by everything that they depend on
 KEPT = 64
-_leads: dict[str, repair.Lead | None] = {}  # of kernels that have been searched
 
 
 class Interrupted(KeyboardInterrupt):
@@ -53,46 +52,38 @@ def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
     key = warm.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
     stays = warm.self_contained(subject.text, subject.path.parent)
     if stays and key in _kept:
-        verdict, pictures = _kept[key]
-        return Checked(verdict, subject, pictures, hints_shown, times, case=case)
-    verdict = _graded(subject, case, seed)
-    pictures = _pictures(verdict)
+        verdict, pictures, lead = _kept[key]
+        return Checked(verdict, subject, pictures, lead, hints_shown, times, case=case)
+    verdict, pictures, lead = _graded(subject, case, seed)
     if stays and warm.keepable(verdict):
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = verdict, pictures
-    return Checked(verdict, subject, pictures, hints_shown, times, case=case, news=_note(verdict, case, subject))
+        _kept[key] = verdict, pictures, lead
+    return Checked(verdict, subject, pictures, lead, hints_shown, times, case=case, news=_note(verdict, case, subject))
 
 
-def _graded(subject: cells.Subject, case: str | None, seed: int) -> Verdict:
+def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdict, list, repair.Lead | None]:
+    """The verdict, its pictures, and where values are wrong the line that an edit shows to be the cause."""
     from grader.cases import ProblemError
     from grader.judge import Refused, grade
 
+    beside = Beside(warm.SECOND.start)
     try:
         with waiting(subject.name) as progress:
-            verdict = grade(subject.path, problem=subject.problem_file, seed=seed, progress=progress, case=case, worker=warm.SPARE.start)
+            verdict = grade(subject.path, problem=subject.problem_file, seed=seed, progress=progress, case=case, worker=warm.SPARE.start, beside=beside)
+            if verdict.reason is Reason.interrupted:
+                raise KeyboardInterrupt
+            pictures = _pictures(verdict)
+            say = lambda words: progress(StageName.safe, f"looking for the wrong line {words}")  # noqa: E731
+            say("")
+            on_gpu = subject.problem_file and not verdict.device.startswith("cpu")  # there the edits wait for the GPU's verdict
+            lead = repair.lead(subject.path, subject.text, subject.problem_file, verdict, progress=say) if on_gpu else beside.lead(verdict)
     except (ProblemError, Refused) as error:
         raise CannotCheck(str(error)) from None
-    if verdict.reason is Reason.interrupted:
-        raise KeyboardInterrupt
-    warm.SPARE.prepare()
-    return verdict
-
-
-def _lead(subject: cells.Subject, verdict: Verdict) -> repair.Lead | None:
-    """The line that an edit shows to be wrong; looked for once for a kernel."""
-    key = warm.key(subject.text, subject.problem_file, (str(subject.path), verdict.seed, [case.name for case in verdict.stage("correct").cases]))
-    if key not in _leads:
-        try:
-            with waiting(subject.name) as progress:
-                say = lambda words: progress(StageName.safe, f"looking for the wrong line {words}")  # noqa: E731
-                start = warm.SPARE.start if verdict.device.startswith("cpu") else sandbox.start  # the spare worker is for the device of the check
-                _leads[key] = repair.lead(subject.path, subject.text, subject.problem_file, verdict, start, say)
-        except KeyboardInterrupt:
-            raise Interrupted(STOPPED) from None
-        if verdict.device.startswith("cpu"):
-            warm.SPARE.prepare()
-    return _leads[key]
+    finally:
+        beside.close()
+    warm.prepare()
+    return verdict, pictures, lead
 
 
 STOPPED = "Interrupted: the check was stopped and its worker has ended; run the cell again to start anew."
@@ -130,14 +121,16 @@ def _subject(what, problem) -> cells.Subject:
 
 
 class Checked:
-    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; hint(): one step further each time."""
+    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; lead: the line that an edit shows to be wrong, where
+    one does; hint(): one step further each time."""
 
-    def __init__(self, verdict: Verdict, subject: cells.Subject, pictures: list, hints_shown: int = 0, times: bool = False, case: str | None = None, news: str = ""):
-        self.verdict, self.pictures = verdict, pictures
+    def __init__(
+        self, verdict: Verdict, subject: cells.Subject, pictures: list, lead: repair.Lead | None = None, hints_shown: int = 0,
+        times: bool = False, case: str | None = None, news: str = "",
+    ):  # fmt: skip
+        self.verdict, self.pictures, self.lead = verdict, pictures, lead
         self._subject, self._times, self._case, self._news = subject, times, case, news
-        self._found: repair.Lead | None = None
         self._hints = hints.of(verdict)
-        self._searched = not (repair.wanted(verdict) and subject.problem_file)
         self._given = 0
         for _ in range(min(hints_shown, len(self._hints))):
             self.hint()
@@ -147,29 +140,21 @@ class Checked:
         return self.verdict.outcome is Outcome.passed
 
     def hint(self) -> Hint:
-        """The next hint. The first one for wrong values is a line: many small edits of the kernel are tried, which takes some seconds."""
-        if not self._searched:
-            self._searched, self._found = True, _lead(self._subject, self.verdict)
-            self._hints = [*([shown.moved(self._found.words, self._subject.where)] if self._found else []), *self._hints]
+        """The next hint: plainer than the one before."""
         if self._hints and self._given < len(self._hints):
             self._given += 1
-            return Hint(self._hints[self._given - 1], self._given, len(self._hints), self._lines(self._given))
+            return Hint(self._hints[self._given - 1], self._given, len(self._hints))
         if self.passed:
             return Hint("It passed: there is nothing to hint at.", 0, 0)
         return Hint("That was the last hint." if self._hints else "There is no hint for this.", 0, 0)
-
-    def _lines(self, number: int) -> list[object]:
-        """The student's lines that belong to a hint."""
-        found = self._found if number == 1 else None
-        return [shown.at_lead(found, self._subject.text, self._subject.where)] if found else []
 
     def parts(self, pictures: bool = True) -> list[object]:
         """What there is to show, for shown.as_text and shown.as_html."""
         note = f"only the case {self._case}" if self._case else ""
         drawn = self.pictures if pictures else []
-        parts = shown.verdict_parts(self.verdict, self._subject.text, drawn, self._subject.where, self._times, note)
+        parts = shown.verdict_parts(self.verdict, self._subject.text, drawn, self._subject.where, self._times, note, self.lead)
         for number, text in enumerate(self._hints[: self._given], 1):
-            parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text), *self._lines(number)]
+            parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []
         if self._given < len(self._hints):
             parts.append(Words("`.hint()` of this result gives a hint, and a plainer one each time.", "soft"))
@@ -185,14 +170,13 @@ class Checked:
 class Hint(str):
     """A hint that displays itself."""
 
-    def __new__(cls, text: str, number: int, total: int, lines: Sequence[object] = ()):
+    def __new__(cls, text: str, number: int, total: int):
         made = super().__new__(cls, text)
-        made.lines = list(lines)
         made.head = f"Hint {number} of {total}" if number else ""
         return made
 
     def parts(self) -> list[object]:
-        return ([Words(self.head, "title")] if self.head else []) + [Words(str(self))] + self.lines
+        return ([Words(self.head, "title")] if self.head else []) + [Words(str(self))]
 
     def __repr__(self) -> str:
         return shown.as_text(self.parts())

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from grader import contract, sandbox, student
+from grader.beside import Beside
 from grader.contract import Broken, Source
+from grader.repair import WANTED
 from grader.verdict import (
     EXPLANATIONS,
     CaseResult,
@@ -66,13 +68,15 @@ def grade(
     require_sandbox: bool = False,
     case: str | None = None,
     worker: Callable[..., sandbox.Process] | None = None,
+    beside: Beside | None = None,
 ) -> Verdict:
     """Grade one submission.
 
     problem: a KernelBench file; found by the submission's name if None. overrides: its literals to replace, as text.
     device: "cpu", "cuda", or None for a GPU where there is one. seed: of inputs and weights; a secret one if None.
     progress: called with a stage and a few words. case: the name of the only case to run; Refused if there is none.
-    worker: starts the process instead of sandbox.start, which has the same arguments. Nothing that a submission does makes this raise. It raises
+    worker: starts the process instead of sandbox.start, which has the same arguments. beside: looks for the wrong line meanwhile, on a CPU.
+    Nothing that a submission does makes this raise. It raises
     ProblemError for an unusable problem and Refused where the machine lacks what was asked for. An interrupt from
     the keyboard ends the worker and gives a verdict whose reason is `interrupted`.
     """
@@ -80,7 +84,7 @@ def grade(
     problem = Path(problem) if problem is not None else None
     seed = secrets.randbits(48) if seed is None else seed
     grading = _Grading(path, problem, overrides or {}, device, seed, progress, limits, require_sandbox)
-    grading.wanted_case, grading.start_process = case, worker or sandbox.start
+    grading.wanted_case, grading.start_process, grading.beside = case, worker or sandbox.start, beside
     try:
         return grading.run()
     finally:
@@ -130,6 +134,7 @@ class _Grading:
         self.require_sandbox: bool = require_sandbox
         self.wanted_case: str | None = None
         self.start_process: Callable[..., sandbox.Process] = sandbox.start
+        self.beside: Beside | None = None
         self.started = time.monotonic()
         self.stages = [Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName]
         self.source = Source(path, "", "")
@@ -445,8 +450,12 @@ class _Grading:
             status = Status.failed if finding else Status.passed
             stage.cases.append(CaseResult(name=case.name, status=status, reason=finding.reason if finding else None))
             found += [finding] if finding else []
+            if self.beside and finding and not self.gpu and finding.reason in WANTED:
+                self.beside.wrong(self.source)
         if found:
             self.settle(stage, clearest(found))
+            if self.beside and not self.gpu:
+                self.beside.ended(stage, self.problem, self.trials)
 
     def _try(self, case, constructed: bool):
         """Run one case; the finding if its result is wrong. What "safe" wants to know is kept with the trial."""

@@ -93,9 +93,13 @@ def lead(
     """
     if not wanted(verdict):
         return None
-    search = _Search(Path(path), text, Path(problem), verdict, start, progress or (lambda words: None))
+    search = Search(contract.Source(Path(path), text, verdict.submission.sha256), start, progress or (lambda words: None))
     try:
-        return search.lead()
+        search.prepare()
+        if not search.edits:
+            return None
+        search.run(verdict.reason, search.instances(Path(problem), verdict))
+        return search.said(verdict)
     except (Lost, sandbox.SandboxError):
         return None
     finally:
@@ -114,9 +118,10 @@ class _Edit:
 
 
 @dataclasses.dataclass
-class _Trial:
-    """A case on the CPU: its inputs, what is right, how far off is still right. fails: whether it did."""
+class Tried:
+    """A case on the CPU: its inputs, what is right, how far off is still right. problem: what it is a case of. fails: whether it did."""
 
+    problem: object
     instance: object
     expected: list
     eager: list
@@ -126,34 +131,65 @@ class _Trial:
     seconds: float = 0.0
 
 
-class _Search:
-    def __init__(self, path: Path, text: str, problem: Path, verdict: Verdict, start: Callable, progress: Callable):
-        self.source = contract.Source(path, text, verdict.submission.sha256)
-        self.problem_path, self.verdict, self.start, self.progress = problem, verdict, start, progress
+def chosen(cases: list, went: dict[str, Status]) -> list:
+    """The failing cases, and after them some that passed. went: by a case's name."""
+    failed = [case for case in cases if went.get(case.name) is Status.failed]
+    return failed + [case for case in cases if went.get(case.name) is Status.passed][:PASSING]
+
+
+def tried(problem, case, instance, expected: list, eager: list, noise: list, fails: bool) -> Tried:
+    """A case with what an edit's outputs are held against."""
+    from grader import compare
+
+    reduction = case.reduction or compare.DEFAULT_REDUCTION
+    allowed = [compare.tolerance(y, e, reduction, n, getattr(case, "precision", "fp32")) for y, e, n in zip(expected, eager, noise)]
+    return Tried(problem, instance, expected, eager, allowed, case, fails)
+
+
+class Search:
+    """The search in its steps: prepare, run, said. Each but the last talks to a worker and raises Lost where that dies too often.
+
+    start: as sandbox.start. progress: called with a few words. edits: by number, once they are built.
+    """
+
+    def __init__(self, source: contract.Source, start: Callable = sandbox.start, progress: Callable[[str], None] = lambda words: None):
+        self.source, self.start, self.progress = source, start, progress
         self.process: sandbox.Process | None = None
         self.client = self.order = self.trial = None
-        self.deaths = self.tried = 0
+        self.deaths = self.tried = self.tested = 0
+        self.strings: list[str] = []
+        self.edits: dict[int, _Edit] = {}
+        self.good: list[_Edit] = []
+        self.birth: int | None = None
 
-    def lead(self) -> Lead | None:
+    def prepare(self) -> None:
+        """Start a worker, find the kernels' sources, compile all edits of them."""
         self.open()
-        self.trials = self._trials()
-        strings = self._strings()
-        edits = self._built(strings) if strings else {}
-        if not edits:
-            return None
-        trials = self._timed()
+        self.strings = self._strings()
+        self.edits = self._built(self.strings) if self.strings else {}
+
+    def run(self, reason: Reason | None, cases: list[Tried]) -> None:
+        """Find the edits that mend what fails. reason: of the stage "correct". cases: the failing ones, and some that passed."""
+        trials = self._timed(cases)
         first = next((trial for trial in trials if trial.fails), None)
         if first is None:
-            return None
-        if self.verdict.reason is Reason.non_finite and (line := self._born(first, strings)):
-            return Lead(line, 0, f"The first value that is no finite number comes out of line {line}, from numbers that are.", "birth")
-        good = self._mending(first, edits)
-        tested = 1
+            return
+        if reason is Reason.non_finite:
+            self.birth = self._born(first)
+            if self.birth:
+                return
+        self.good = self._mending(first)
+        self.tested = 1
         for trial in trials:
-            if trial is not first and good:
-                good = self._narrowed(trial, good)
-                tested += trial.fails
-        return self._said(good, tested) if good else None
+            if trial is not first and self.good:
+                self.good = self._narrowed(trial, self.good)
+                self.tested += trial.fails
+
+    def said(self, verdict: Verdict) -> Lead | None:
+        """What was found, in words. verdict: the judge's; where threads met, a barrier is likelier."""
+        if self.birth:
+            return Lead(self.birth, 0, f"The first value that is no finite number comes out of line {self.birth}, from numbers that are.", "birth")
+        return self._said(verdict, self.good) if self.good else None
 
     # -- the worker --
 
@@ -191,7 +227,7 @@ class _Search:
         self.order = channel.Build(self.source.text, str(self.source.path.resolve()), OWN, instead)
         return self.ask(self.order)
 
-    def model(self, trial: _Trial) -> None:
+    def model(self, trial: Tried) -> None:
         """ModelNew for a case."""
         from grader import channel
 
@@ -200,8 +236,8 @@ class _Search:
             channel.Construct(
                 args=channel.pack(list(instance.init_args)), kwargs=channel.pack(dict(instance.init_kwargs)),
                 state={name: channel.pack(value) for name, value in instance.model.state_dict().items()},
-                model_source=self.problem.path.read_text(encoding="utf-8"), model_path=str(self.problem.path),
-                overrides=channel.pack(dict(trial.case.set) | self.problem.overrides), guard="end", seconds=OWN,
+                model_source=trial.problem.path.read_text(encoding="utf-8"), model_path=str(trial.problem.path),
+                overrides=channel.pack(dict(trial.case.set) | trial.problem.overrides), guard="end", seconds=OWN,
             )
         )  # fmt: skip
 
@@ -229,22 +265,16 @@ class _Search:
 
     # -- what is tried, and on what --
 
-    def _trials(self) -> list[_Trial]:
-        """The failing cases, and some that passed."""
-        from grader import compare
+    def instances(self, path: Path, verdict: Verdict) -> list[Tried]:
+        """The cases to try, made anew on the CPU. path: of the problem's model.py."""
         from grader import problem as problems
 
-        self.problem = problems.read(self.problem_path)
-        went = {case.name: case.status for case in self.verdict.stage("correct").cases}
-        cases = [case for case in self.problem.cases() if went.get(case.name) in (Status.failed, Status.passed)]
-        cases = [case for case in cases if went[case.name] is Status.failed] + [case for case in cases if went[case.name] is Status.passed][:PASSING]
+        problem = problems.read(path)
+        went = {case.name: case.status for case in verdict.stage("correct").cases}
         found = []
-        for case in cases:
-            instance = self.problem.instantiate(case, self.verdict.seed, "cpu")
-            expected, eager, noise = instance.expected(), instance.eager(), instance.noise()
-            reduction = case.reduction or compare.DEFAULT_REDUCTION
-            allowed = [compare.tolerance(y, e, reduction, n, getattr(case, "precision", "fp32")) for y, e, n in zip(expected, eager, noise)]
-            found.append(_Trial(instance, expected, eager, allowed, case, went[case.name] is Status.failed))
+        for case in chosen(problem.cases(), went):
+            instance = problem.instantiate(case, verdict.seed, "cpu")
+            found.append(tried(problem, case, instance, instance.expected(), instance.eager(), instance.noise(), went[case.name] is Status.failed))
         return found
 
     def _strings(self) -> list[str]:
@@ -284,10 +314,10 @@ class _Search:
                 skip[string] |= refused
         return {}
 
-    def _timed(self) -> list[_Trial]:
+    def _timed(self, cases: list[Tried]) -> list[Tried]:
         """The cases that run quickly and go as they went, quickest first."""
         found = []
-        for trial in self.trials:
+        for trial in cases:
             self.model(trial)
             begun = time.monotonic()
             right = self._right(0)
@@ -298,13 +328,13 @@ class _Search:
 
     # -- the search --
 
-    def _mending(self, trial: _Trial, edits: dict[int, _Edit]) -> list[_Edit]:
+    def _mending(self, trial: Tried) -> list[_Edit]:
         """The edits that mend a case."""
         started = time.monotonic()
         self.model(trial)
         good = []
-        often = collections.Counter(edit.mutant.kind for edit in edits.values())
-        for edit in sorted(edits.values(), key=lambda edit: often[edit.mutant.kind]):
+        often = collections.Counter(edit.mutant.kind for edit in self.edits.values())
+        for edit in sorted(self.edits.values(), key=lambda edit: often[edit.mutant.kind]):
             if time.monotonic() - started > SECONDS:
                 break
             self.tried += 1
@@ -313,7 +343,7 @@ class _Search:
                 good.append(edit)
         return good
 
-    def _narrowed(self, trial: _Trial, good: list[_Edit]) -> list[_Edit]:
+    def _narrowed(self, trial: Tried, good: list[_Edit]) -> list[_Edit]:
         """Of the edits those that do best on one case more."""
         self.model(trial)
         for edit in good[: max(CHOSEN, int(1.0 / max(trial.seconds, 1e-3)))]:
@@ -323,9 +353,10 @@ class _Search:
         best = max((edit.mended for edit in good if edit.kept), default=0)
         return [edit for edit in good if edit.kept and edit.mended == best]
 
-    def _order(self, edit: _Edit) -> int:
+    @staticmethod
+    def _order(edit: _Edit, verdict: Verdict) -> int:
         """Where the checks found threads that meet, a missing barrier is likelier than anything else."""
-        meet = any(stage.reason in MEETING for stage in self.verdict.stages)
+        meet = any(stage.reason in MEETING for stage in verdict.stages)
         return -1 if meet and edit.mutant.kind == "barrier" else KINDS.index(edit.mutant.kind)
 
     @staticmethod
@@ -339,9 +370,10 @@ class _Search:
                     line, until = min(line, edit.line), max(until, edit.until)
         return line, until
 
-    def _distance(self, edit: _Edit) -> tuple[int, bool, int]:
+    @staticmethod
+    def _distance(edit: _Edit, verdict: Verdict) -> tuple[int, bool, int]:
         """Of barriers that all do, the one outside of inner loops, soon behind the line where threads met."""
-        met = [stage.evidence[0].line for stage in self.verdict.stages if stage.reason in MEETING and stage.evidence and stage.evidence[0].line]
+        met = [stage.evidence[0].line for stage in verdict.stages if stage.reason in MEETING and stage.evidence and stage.evidence[0].line]
         if edit.mutant.kind != "barrier" or not met:
             return 0, False, 0
         return edit.mutant.depth, edit.until < met[0], abs(edit.until - met[0])
@@ -365,7 +397,7 @@ class _Search:
                 return False
         return True
 
-    def _born(self, trial: _Trial, strings: list[str]) -> int | None:
+    def _born(self, trial: Tried) -> int | None:
         """The line whose operation is the first to make infinity or NaN of finite numbers."""
         from grader.channel import Failure
 
@@ -373,17 +405,17 @@ class _Search:
         reply = self.forward(mutants.BIRTH)
         if not isinstance(reply, Failure) or "`finite`" not in reply.message or not reply.source_line:
             return None
-        return next((line for string in strings if (line := contract.locate(self.source, string, reply.source_line))), None)
+        return next((line for string in self.strings if (line := contract.locate(self.source, string, reply.source_line))), None)
 
-    def _said(self, good: list[_Edit], tested: int) -> Lead:
+    def _said(self, verdict: Verdict, good: list[_Edit]) -> Lead:
         """The likeliest edit in words."""
-        good = sorted(good, key=lambda edit: (self._order(edit), *self._distance(edit), edit.line))
+        good = sorted(good, key=lambda edit: (self._order(edit, verdict), *self._distance(edit, verdict), edit.line))
         best = good[0]
         kind = best.mutant.kind
         also = tuple(dict.fromkeys(edit.line for edit in good if edit.line not in (best.line, best.until)))
         line, until = self._span(best, good)
         opening = SAID[kind].format(line=line, until=until)
-        failing = sum(case.status is Status.failed for case in self.verdict.stage("correct").cases)
-        which = "the failing case comes" if failing == 1 else "the failing cases come" if best.mended == tested else "some of the failing cases come"
+        failing = sum(case.status is Status.failed for case in verdict.stage("correct").cases)
+        which = "the failing case comes" if failing == 1 else "the failing cases come" if best.mended == self.tested else "some of the failing cases come"
         more = f" So {'it does' if failing == 1 else 'they do'} with an edit of line {also[0]}." if len(also) == 1 and kind not in MISSING else ""
         return Lead(line, until if kind in MISSING | {"order"} else 0, f"{opening}, {which} out right.{more}", kind, also)

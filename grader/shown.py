@@ -162,10 +162,14 @@ def _html_code(part: Code) -> str:
 # --- a verdict -------------------------------------------------------------------------------------------------------
 
 
-def verdict_parts(verdict: Verdict, source: str, pictures: Sequence[object], where: Where | None = None, times: bool = False, note: str = "") -> list[object]:
+def verdict_parts(
+    verdict: Verdict, source: str, pictures: Sequence[object], where: Where | None = None, times: bool = False, note: str = "",
+    lead: repair.Lead | None = None,
+) -> list[object]:  # fmt: skip
     """What there is to say of a verdict: outcome, stages, and for each stage that did not pass its sentence, evidence and lines.
 
-    source: the submission's text. times: seconds too, which change from run to run. note: a remark below the title.
+    source: the submission's text. times: seconds too, which change from run to run. note: a remark below the title. lead: the line that an
+    edit shows to be wrong; it stands in the place of lines that the text alone makes suspect.
     """
     where = where or (lambda line: f"line {line}")
     word = report.WORDS.get(verdict.outcome, verdict.outcome.value)
@@ -173,9 +177,12 @@ def verdict_parts(verdict: Verdict, source: str, pictures: Sequence[object], whe
     parts += [Words(note, "soft")] if note else []
     parts.append(_stages(verdict, times))
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
-    found = any(one.line for stage in failed for one in stage.evidence[:1])
+    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
     for number, stage in enumerate(failed):
-        parts += [part for part in _failure(stage, source, where, number > 0, found) if not (isinstance(part, Code) and part in parts)]
+        made = _failure(stage, source, where, number > 0, found)
+        made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
+        parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
+        parts += [Words(moved(lead.words, where)), at_lead(lead, source, where)] if number == 0 and lead else []
         parts += [Image(picture) for picture in pictures] if number == 0 else []
     if any(stage.measurements for stage in verdict.stages):
         rows = [(one.name, f"{one.value:.4g} {one.unit}") for stage in verdict.stages for one in stage.measurements]
@@ -262,6 +269,11 @@ def at_lead(found: repair.Lead, source: str, where: Where) -> Code:
     """The student's lines around the one that an edit shows to be wrong; for what is missing between two, both."""
     marked = {found.line} | ({found.until} if found.until else set())
     return _around(source.splitlines(), marked, {found.line}, where)
+
+
+def _unmarked(code: Code) -> Code:
+    """The same lines, none accused: where a kernel crashes or threads meet need not be where the mistake is."""
+    return dataclasses.replace(code, lines=[(n, text, False) for n, text, _ in code.lines])
 
 
 MEETINGS = {Reason.race, Reason.barrier_divergence, Reason.warp_divergence}  # whose messages name the line of another thread

@@ -78,8 +78,16 @@ def _situation(submission: Path, options: dict) -> tuple:
     return str(submission.resolve()), options.get("gpu"), tuple(sorted(environment.items())), options.get("required"), outside, bound, ours()
 
 
-SPARE = Spare()
+SPARE, SECOND = Spare(), Spare()  # the judge's, and the one that tries edits beside it
 atexit.register(SPARE.close)
+atexit.register(SECOND.close)
+
+
+def prepare() -> None:
+    """Start both for the file that was graded last."""
+    SPARE.prepare()
+    SECOND.arguments = SECOND.arguments or SPARE.arguments
+    SECOND.prepare()
 
 
 # --- verdicts kept ----------------------------------------------------------------------------------------------------
