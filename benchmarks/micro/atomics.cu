@@ -34,6 +34,16 @@ __global__ void aggregated(const int* x, int* counter) {
   if (threadIdx.x % 32 == 0) atomicAdd(counter, sum);
 }
 
+// A place in a list for each that wants one: a warp asks once, for all of its lanes. There are eight lists, one a warp of the block: of an
+// address that is the same in all lanes nvcc adds the values up once more, by instructions of its own.
+__global__ void a_place_in_a_list(const int* x, int* counter, int* y) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+  const unsigned wanted = __ballot_sync(0xffffffffu, (x[i] ^ i) % 3 != 0);
+  int first = 0;
+  if (lane == 0) first = atomicAdd(&counter[threadIdx.x / 32], __popc(wanted));
+  y[i] = __shfl_sync(0xffffffffu, first, 0) + __popc(wanted & ((1u << lane) - 1));
+}
+
 __global__ void one_float(const float* x, float* sum) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   atomicAdd(sum, x[i]);
@@ -58,6 +68,7 @@ int main(int argc, char** argv) {
   measure("a counter a thread", [&] { a_counter_a_thread<<<n / 256, 256>>>(x, y); });
   measure("result used", [&] { a_place_for_each<<<n / 256, 256>>>(x, y, z); });
   measure("aggregated", [&] { aggregated<<<n / 256, 256>>>(x, y); });
+  measure("a place in a list", [&] { a_place_in_a_list<<<n / 256, 256>>>(x, y, z); });
   measure("one float", [&] { one_float<<<n / 256, 256>>>((float*)x, (float*)y); });
   measure("a float a lane", [&] { a_float_a_lane<<<n / 256, 256>>>((float*)x, (float*)y); });
   measure("maximum", [&] { largest<<<n / 256, 256>>>(x, y); });
