@@ -21,7 +21,8 @@ from .errors import (
 __all__ = [
     "CHECKS", "DEVICES", "BuildError", "CacheError", "CompileError", "Counters", "Device", "Diagnostic", "Finding", "GLOBAL_MARK", "Kernel",
     "KernelError", "Launch", "Line", "LinkError", "MissingSources", "NoCompiler", "Occupancy", "Prediction", "Report", "Request", "SHARED_MARK", "Sources", "Traffic",
-    "UndeclaredFunction", "Unsupported", "cache_dir", "check", "count", "disable", "enable", "load_inline", "occupancy", "predict", "run", "warm_up",
+    "UndeclaredFunction", "Unsupported", "cache_dir", "check", "count", "disable", "enable", "load_inline", "occupancy", "predict", "run", "take_launches",
+    "warm_up",
 ]
 
 # What needs torch, whose import takes a second: imported when it is first asked for, so that `python -m simt run` is quick.
@@ -29,7 +30,7 @@ _LATER = {
     "checks": ("CHECKS", "Finding", "Report", "check"),
     "counts": ("Counters", "Kernel", "Launch", "Line", "Occupancy", "Request", "Traffic", "count", "occupancy"),
     "model": ("Prediction", "predict"),
-    "extension": ("GLOBAL_MARK", "SHARED_MARK", "disable", "enable", "load_inline", "run", "warm_up"),
+    "extension": ("GLOBAL_MARK", "SHARED_MARK", "disable", "enable", "load_inline", "run", "take_launches", "warm_up"),
 }
 
 

@@ -296,7 +296,7 @@ def _units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str
         # No kernel is in there, so no probe is needed: one object serves all modes.
         units.append(Unit("cpp_sources", text, _header_for(rewritten_cpp), flags, _student_lines(cpp, "cpp_sources")))
     if cuda:
-        text = _macros(cuda) + names(kernels, shared, [c for r in rewritten_cuda for c in r.constants]) + _marked(rewritten_cuda, "cuda_sources")
+        text = ptx_header(rewritten_cuda) + _macros(cuda, rewritten_cuda) + names(kernels, shared, [c for r in rewritten_cuda for c in r.constants]) + _marked(rewritten_cuda, "cuda_sources")
         units.append(Unit("cuda_sources", text, _header_for(rewritten_cuda), flags, _student_lines(cuda, "cuda_sources"), mode))
     return units, kernels, shared
 
@@ -318,9 +318,16 @@ CUDA_MACROS = """#define __CUDACC__ 1
 """
 
 
-def _macros(cuda: list[str]) -> str:
-    """A source with TF32 fragments is built as for the first GPUs that have them, so that what it keeps for older ones stays out."""
-    return CUDA_MACROS.replace("__CUDA_ARCH__ 750", "__CUDA_ARCH__ 800") if any("precision::tf32" in s for s in cuda) else CUDA_MACROS
+def _macros(cuda: list[str], rewritten: list[Rewritten]) -> str:
+    """A source with TF32 fragments or PTX is built as for the first GPUs that have them, so that what it keeps for older ones stays out."""
+    newest = max(75, *(80 * ("precision::tf32" in s) for s in cuda), *(r.ptx for r in rewritten))
+    return CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {newest}0")
+
+
+def ptx_header(rewritten: list[Rewritten]) -> str:
+    """What sources with inline PTX, or with addresses for it, include besides the prelude."""
+    needed = any(r.ptx or any(word.startswith("__cvta_") for word in r.words) for r in rewritten)
+    return "#include <simt/ptx.h>\n" if needed else ""
 
 
 def _student_lines(sources: list[str], kind: str) -> dict[tuple[str, int], str]:
@@ -480,7 +487,7 @@ def _diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
             continue
         before, severity = severity, "error" if "error" in match["severity"] else match["severity"]
         place = match["file"], int(match["line"])
-        message = _in_cuda(match["message"], unit.lines.get(place, ""))
+        message = _in_cuda(_asserted(match["message"]), unit.lines.get(place, ""))
         if severity == "note" and "to match this ‘{’" in message and before == "error" and place in unit.lines:
             first = 1 if found[0].message.startswith("unterminated") else 0
             found.insert(first, Diagnostic(*place, int(match["column"] or 0), "error", "This ‘{’ is never closed.", unit.lines[place]))
@@ -508,6 +515,13 @@ def _in_order(found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 _NO_LAUNCH = "A launch is kernel<<<grid, block>>>(arguments): here the name, the >>> or a parenthesis is missing."
+
+
+def _asserted(message: str) -> str:
+    """What a static_assert says, without the compiler's words for that."""
+    if said := re.match(r"static_assert failed (?:due to requirement '.*' )?\"(.*)\"$", message):  # clang
+        return said[1].replace('\\"', '"')
+    return message.removeprefix("static assertion failed: ")
 
 
 def _in_cuda(message: str, line: str) -> str:
@@ -543,7 +557,6 @@ def _in_binding(message: str, line: str, unit: Unit, found: list[Diagnostic]) ->
         message = "several functions have this name, rename one of them"
     elif match := re.match(r"no matching function for call to ‘to_value\((.*)\)’$", message):
         message = f"its result, {match[1]}, has no counterpart in Python"
-    message = message.removeprefix("static assertion failed: ")
     return [Diagnostic("functions", 0, 0, "error", f"`{name[1] if name else 'functions='}` can't be bound: {message}.")]
 
 

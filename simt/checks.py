@@ -190,7 +190,8 @@ def _illegal_address(raw: dict) -> str:
 def _misaligned(raw: dict) -> str:
     return (
         f"{_who(raw)[:1].upper() + _who(raw)[1:]} {_VERB[raw['what']]} {raw['type']} bytes at once of {_array(raw)}, at an address that is not a "
-        f"multiple of {raw['type']}: a GPU stops there."
+        f"multiple of {raw['type']}: a GPU stops there. It begins at byte {raw['index'] * raw['element']} of {raw['elements'] * raw['element']}, "
+        f"{raw['column']} past a multiple of {raw['type']}."
     )
 
 

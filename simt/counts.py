@@ -25,7 +25,11 @@ _EVENTS = {2: "loads", 3: "stores", 4: "atomics"}
 _SPACES = ("global", "shared", "local", "constant", "ignored")
 _ITSELF = 5  # the place of a block's own sums
 _BARRIER, _EXCHANGE, _GRID_BARRIER = 1, 2, 3
-_TENSOR = "wmma::mma_sync()"  # what tensor cores do, among the exchanges
+# What tensor cores do, among the exchanges, and how much of a wmma::mma_sync() of 16 columns it is.
+_TENSOR = {
+    "wmma::mma_sync()": 1.0, "mma.sync.m16n8k4.tf32": 0.25, "mma.sync.m16n8k8.tf32": 0.5, "mma.sync.m16n8k8.f16": 0.25, "mma.sync.m16n8k8.bf16": 0.25,
+    "mma.sync.m16n8k16.f16": 0.5, "mma.sync.m16n8k16.bf16": 0.5,
+}  # fmt: skip
 _TOTALS = (
     "warp_instructions", "thread_instructions", "flops", "global_requests", "global_sectors", "shared_requests", "shared_wavefronts",
     "atomic_requests", "atomic_lanes", "barriers", "exchanges", "branches", "divergent_branches", "local_requests", "constant_requests",
@@ -106,7 +110,8 @@ class Counters:
     barriers: warps arriving at __syncthreads(); grid_barriers likewise; exchanges: shuffles, votes, __syncwarp() of warps
     flops: floating-point operations, a fused one as 2, a division or a function of the library as many as nvcc makes of it
         (simt.disassembly.FLOPS; smsp__sass_thread_inst_executed_op_fadd_pred_on.sum + fmul + 2 · ffma, and of doubles)
-    mix: instructions of threads by kind (simt.disassembly.COLUMNS); "tensor": mma_sync() of wmma, in lanes
+    mix: instructions of threads by kind (simt.disassembly.COLUMNS); "tensor": mma_sync() of wmma, in
+        lanes, and mma.sync by its part of one
     """
 
     global_loads: Traffic = _traffic()
@@ -475,8 +480,8 @@ TRAFFICS = {f.name for f in dataclasses.fields(Counters) if f.default_factory is
 def _add_meeting(counters: Counters, spot: dict, tally: list[float]) -> None:
     name = {_BARRIER: "barriers", _EXCHANGE: "exchanges", _GRID_BARRIER: "grid_barriers"}[spot["together"]]
     setattr(counters, name, getattr(counters, name) + tally[0])
-    if spot["what"] == _TENSOR:
-        counters.mix["tensor"] = counters.mix.get("tensor", 0) + tally[1]
+    if part := _TENSOR.get(spot["what"]):
+        counters.mix["tensor"] = counters.mix.get("tensor", 0) + part * tally[1]
 
 
 def _add_block(whole: Counters, at, here, spot: dict, ran: dict[int, tuple[float, float]], blocks: dict[int, disassembly.Block], line_of) -> None:

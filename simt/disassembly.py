@@ -19,7 +19,7 @@ from pathlib import Path
 COLUMNS = (
     "instructions", "flops", "fp32_add", "fp32_mul", "fp32_fma", "fp32_div", "fp32_sqrt", "fp32_exp", "fp32_log", "fp32_trig", "fp32_tanh",
     "fp32_pow", "fp32_fast", "fp32_other", "fp64_add", "fp64_mul", "fp64_fma", "fp64_div", "fp64_sqrt", "fp64_other", "convert", "integer",
-    "branch", "calls", "integer64", "divide32", "divide64",
+    "branch", "calls", "integer64", "divide32", "divide64", "fp32_special",
 )  # fmt: skip
 
 # Floating-point operations that an H200 executes for one (nvcc 13, -O3, by ncu: benchmarks/micro/special.cu, division.cu):
@@ -48,7 +48,13 @@ _LIBRARY = {
 # Functions of simt's headers that a GPU has as one instruction or two: what they count as.
 _OWN = (
     (re.compile(r"^(_Z\d+)?__(expf|exp10f|logf|log2f|log10f|sinf|cosf|tanf|tanhf|powf|fdividef)|^rsqrtf$"), {"instructions": 2.0, "fp32_fast": 1.0}),
-    (re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)|^_ZN6nvcuda4wmma\d+__float_to_tf32"), {"instructions": 1.0, "convert": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+(\w+_approx_ftz|tanh_approx)E"), {"instructions": 1.0, "fp32_special": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+\w+_approxE"), {"instructions": 2.0, "fp32_fast": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+(lop3I|min_nan|max_nan)|^_ZN4simt1[34]shared_(number|pointer)"), {"instructions": 1.0, "integer": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+(add|sub)_f32_ftzE"), {"instructions": 1.0, "fp32_add": 1.0, "flops": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+mul_f32_ftzE"), {"instructions": 1.0, "fp32_mul": 1.0, "flops": 1.0}),
+    (re.compile(r"^_ZN4simt3ptx\d+fma_f32_ftzE"), {"instructions": 1.0, "fp32_fma": 1.0, "flops": 2.0}),
+    (re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)|^_ZN6nvcuda4wmma\d+__float_to_tf32|^_ZN4simt3ptx\d+cvt_"), {"instructions": 1.0, "convert": 1.0}),
     (re.compile(r"^_Z\d+__(reduce|match)|^_ZN4simt(8shuffled|6voters|8matching)"), {"instructions": 1.0}),
     (re.compile(r"^simt_barrier|^_ZN4simt(12barrier_vote|8exchange|11active_mask|12grid_barrier)|^_Z\d+(atomic|__threadfence)"), {"instructions": 1.0}),
 )
@@ -288,7 +294,7 @@ def _predicated(code: list[Instruction], reached: dict, costs: list[dict[str, fl
         small = sum(costs[at].get("instructions", 0.0) for at in share) <= _MOST_PREDICATED
         left = sum(costs[at].get("instructions", 0.0) for at in reached[after][0])
         leaves = reached[after][2] and not reached[after][1] and left <= 1  # the lanes that go around it have nothing to do but return
-        if meets and len(others) == 1 and parent != after and small and not leaves and all(any(p.match(c) for p, _ in _OWN[:2]) or "atomic" in c for c in calls):
+        if meets and len(others) == 1 and parent != after and small and not leaves and all(any(p.match(c) for p, _ in _OWN[:8]) or "atomic" in c for c in calls):
             found[i] = parent
     return found
 

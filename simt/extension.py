@@ -222,6 +222,11 @@ def _kept_flags(flags: list[str]) -> list[str]:
     return kept
 
 
+def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
+    """(kernel, grid, block) of the launches since this was last called, oldest first, of many the last 16."""
+    return _binder().take_launches()
+
+
 # ---- faults ----
 
 

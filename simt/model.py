@@ -65,6 +65,7 @@ EXPANSION: dict[str, tuple[float, float]] = {
     "fp32_div": (10, 1), "fp32_sqrt": (10, 1), "fp32_exp": (8.5, 1), "fp32_log": (26, 0), "fp32_trig": (25, 0.5), "fp32_tanh": (16, 2),
     "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1), "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_other": (60, 1),
     "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
+    "fp32_special": (1, 1),
 }  # fmt: skip
 
 

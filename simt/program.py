@@ -181,7 +181,7 @@ def make(path: Path, mode: str, flags: tuple[str, ...] = (), device: str = DEFAU
     main, *others = [f"#line 1 {_quoted(s.label)}\n{_redirected(r.text, s, sources)}" for s, r in zip(chosen, rewritten)]
     if others:
         flags = (f"-I{_kept({s.copy: text for s, text in zip(chosen[1:], others)})}", *flags)
-    text = _macros(device) + build.names(list(kernels), shared, [c for r in rewritten for c in r.constants]) + _heads(kernels) + main + _TAIL
+    text = build.ptx_header(rewritten) + _macros(device) + build.names(list(kernels), shared, [c for r in rewritten for c in r.constants]) + _heads(kernels) + main + _TAIL
     lines = {(s.label, n): line for s in chosen for n, line in enumerate(s.text.split("\n"), 1)}
     if not build.program_warm(mode):
         wait()

@@ -37,9 +37,6 @@ _HEADERS = {
 
 # Whole names. Those that are also likely names of a student's own variables are told apart below.
 _NAMES = {
-    "asm": "inline PTX assembly",
-    "__asm__": "inline PTX assembly",
-    "__asm": "inline PTX assembly",
     "surface": "surface references",
     "texture": "texture references",
     "textureReference": "texture references",
@@ -115,11 +112,8 @@ _LIBCUDACXX = re.compile(
 )
 
 
-def refuse(tokens: Sequence[Token], label: str, cuda: bool) -> None:
-    """Raises Unsupported with every such name and its line.
-
-    label: what the student knows the source as; cuda: False for C++ sources, where `asm` is the host's.
-    """
+def refuse(tokens: Sequence[Token], label: str) -> None:
+    """Raises Unsupported with every such name and its line. label: what the student knows the source as."""
     words = [t for t in tokens if t.kind not in ("space", "comment")]
     found, skip = {}, -1
     for i, token in enumerate(words):
@@ -130,7 +124,7 @@ def refuse(tokens: Sequence[Token], label: str, cuda: bool) -> None:
             what = _header(name)
             name = f"#include <{name}>"
         else:
-            name, what = _named(words, i, cuda)
+            name, what = _named(words, i)
         if what:
             found.setdefault((token.line, what), name)
     if found:
@@ -157,7 +151,7 @@ def _header(name: str) -> str | None:
     return next((what for start, what in _HEADERS.items() if name.startswith(start)), None)
 
 
-def _named(words: Sequence[Token], i: int, cuda: bool) -> tuple[str, str | None]:
+def _named(words: Sequence[Token], i: int) -> tuple[str, str | None]:
     """What the name at i is, as the student wrote it, and the feature that it stands for, if that is refused."""
 
     def text(j: int) -> str:
@@ -180,8 +174,6 @@ def _named(words: Sequence[Token], i: int, cuda: bool) -> tuple[str, str | None]
         return f"torch::{name}", _TORCH[name]
     if name == "class_" and before == "::":
         return "py::class_", "binding classes (only functions can be bound)"
-    if name in ("asm", "__asm__", "__asm") and not cuda:
-        return name, None
     if name in ("texture", "surface") and (after != "<" or before == "return" or before in set("(&|=,?:!+-*/%<[")):
         return name, None  # a variable
     if name in _NAMES:

@@ -9,6 +9,7 @@ from .compilers import GCC, compiler
 from .dropped_calls import mark_dropped
 from .errors import Diagnostic, Unsupported
 from .local_marks import mark_locals
+from .ptx import translate
 from .refuse import refuse
 from .tokens import Token, angle_end, angle_start, blank, closing_of, directives_of, flat, newlines, next_token, opening_of, source_line, split_at_commas, text_at, tokenize
 from .unrolled import unroll
@@ -56,6 +57,7 @@ class Rewritten:
     words: set[str]
     binds_by_hand: bool
     constants: list[str] = field(default_factory=list)  # variables in constant memory
+    ptx: int = 0  # the compute capability, times 10, that its inline PTX needs; 0 where it has none
 
 
 def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", known: dict[str, Kernel] | None = None) -> Rewritten:
@@ -70,9 +72,9 @@ def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", kno
     """
     source = source.removeprefix("\ufeff")  # a byte order mark
     tokens = tokenize(source)
-    refuse(tokens, label, cuda)
+    refuse(tokens, label)
     words = {t.text for t in tokens if t.kind == "word"}
-    kernels, shared, arrays, constants = {}, [], [], []
+    kernels, shared, arrays, constants, ptx = {}, [], [], [], 0
     if cuda:
         bodies = _kernel_bodies(tokens, directives_of(tokens))
         kernels = _kernels(tokens)
@@ -91,9 +93,11 @@ def rewrite(source: str, label: str, cuda: bool = True, mode: str = "plain", kno
     _places(tokens)
     for bracket in arrays:  # else g++ constructs an array of a class, of half for instance, when a thread first comes by
         bracket.text += " = {}" if bracket.text == "]" else ""
+    if cuda:  # last, for what others rewrite may stand in an operand
+        ptx = translate(tokens, source, label)
     text = "".join(t.text for t in tokens)
     assert text.count("\n") == source.count("\n"), "a line was added or lost"
-    return Rewritten(text, list(kernels), shared, words, "PYBIND11_MODULE" in words, constants)
+    return Rewritten(text, list(kernels), shared, words, "PYBIND11_MODULE" in words, constants, ptx)
 
 
 def kernels_of(source: str) -> dict[str, Kernel]:

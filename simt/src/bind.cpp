@@ -465,11 +465,24 @@ PyObject* leaks(PyObject*, PyObject* args) {
   return all.release();
 }
 
+// The newest launches: [(kernel, grid, block)].
+PyObject* take_launches(PyObject*, PyObject*) {
+  THPObjectPtr all(PyList_New(0));
+  for (const auto& launch : simt::take_launches()) {
+    const dim3 &grid = launch.grid, &block = launch.block;
+    THPObjectPtr item(Py_BuildValue("(s(III)(III))", launch.kernel.c_str(), grid.x, grid.y, grid.z, block.x, block.y, block.z));
+    if (!item) return nullptr;
+    PyList_Append(all.get(), item.get());
+  }
+  return all.release();
+}
+
 PyObject* now(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(simt::now()); }
 
 PyMethodDef methods[] = {
     {"take_findings", take_findings, METH_NOARGS, "take_findings() -> [dict]: what checked launches found, and forgets it"},
     {"take_atomics", take_atomics, METH_NOARGS, "take_atomics() -> [(kernel, kind, place)]: where checked kernels used atomics"},
+    {"take_launches", take_launches, METH_NOARGS, "take_launches() -> [(kernel, grid, block)]: the newest launches, at most 16, oldest first; and forgets them"},
     {"leaks", leaks, METH_VARARGS, "leaks(since) -> [(bytes, place)]: allocations of programs that were not freed"},
     {"now", now, METH_NOARGS, "now() -> a moment for leaks()"},
     {"load", load, METH_VARARGS, "load(path, mode, owner) -> {name: function}: opens a compiled extension; owner(mode) gives the same of another mode"},

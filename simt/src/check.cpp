@@ -107,6 +107,12 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
     locate(finding, code);
     name(finding, *found, address, bytes);
     finding.type = std::to_string(bytes);
+    finding.column = static_cast<int>(address & (bytes - 1));
+    if (const auto at = address - found->base; at % finding.element) {      // within an element: in bytes, then
+      finding.element = 1;
+      finding.index = static_cast<std::int64_t>(at);
+      finding.elements = found->bytes;
+    }
     add_finding(std::move(finding));
   }
   // A volatile access of global memory is never torn or left out: as good as an atomic one. In shared memory it is the

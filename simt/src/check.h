@@ -26,7 +26,7 @@ struct Finding {
   std::uint64_t element = 1;    // bytes
   std::string kernel, file;
   int line = 0;                 // 0: find it from `code`
-  int column = 0;               // of an index that is out of range, in the text that was compiled
+  int column = 0;               // of an index that is out of range, in the text that was compiled; of a misaligned address, bytes past a multiple
   std::uintptr_t code = 0;
   std::vector<CodePlace> places;   // instead of `code`, where a fault has told them
   bool in_thread = false;

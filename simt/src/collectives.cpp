@@ -54,8 +54,11 @@ void let_go(Block& block, unsigned thread) {
 }
 
 bool complete(const Block& block, const Meeting& meeting, unsigned warp) {
-  const unsigned missing = meeting.mask & ~meeting.arrived;
-  return missing == 0 || (missing & ~gone_lanes(block, warp)) == 0;
+  for (unsigned missing = meeting.mask & ~meeting.arrived; missing; missing &= missing - 1) {
+    const unsigned thread = warp * 32 + static_cast<unsigned>(__builtin_ctz(missing));
+    if (thread < block.count && !block.gone(thread)) return false;
+  }
+  return true;
 }
 
 // Whether a meeting orders the lanes' accesses to memory; an exchange of values does not.

@@ -668,7 +668,7 @@ void Counter::end() {
     if (found && spot.example && (!found->example || spot.example->better(*found->example))) found->example = std::move(spot.example);
     spot.example.reset();
     for (auto& pattern : spot.pattern)
-      if (pattern) pattern->lanes = 0;
+      if (pattern) pattern->present = 0;
     spot.lanes = 0;
   }
   for (unsigned i = 0; i < totals; ++i) {

@@ -48,7 +48,7 @@ enum Total : unsigned {
 // A row of 32 addresses that a place in the code has met, relative to the first active lane's, and what it costs.
 struct alignas(64) Pattern {
   std::uint64_t delta[32];
-  std::uint32_t lanes = 0;
+  std::uint32_t present = 0, lanes = 0;      // that came, and those of them that ask for memory
   std::uint32_t offset, within;     // the low bits of the first lane's address that matter, and which they are
   std::uint64_t low, size;          // where the first lane's address must lie for the space to be the same
   std::uint64_t base;               // the first lane's address when this was worked out

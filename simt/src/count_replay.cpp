@@ -53,6 +53,13 @@ SIMT_IN void transpose(const std::uint64_t* const* from, std::size_t at, std::ui
   }
 }
 
+// The lanes that ask for memory, of those that give an address (ldmatrix of fewer than four matrices).
+std::uint32_t asking(const Spot& spot, std::uint32_t lanes) {
+  const auto kind = static_cast<Atomic>(spot.kind);
+  const std::uint32_t first = spot.event != Event::read ? lanes : kind == Atomic::first_8 ? 0xff : kind == Atomic::first_16 ? 0xffff : lanes;
+  return lanes & first ? lanes & first : lanes;
+}
+
 constexpr unsigned most_idle = 1000;      // steps of paths in which no lane gets on
 
 }  // namespace
@@ -148,7 +155,7 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
     return begin_block(path, spot);
   }
   Pattern* pattern = spot.pattern[0].get();
-  const bool known = pattern && pattern->lanes == path.lanes && pattern->offset == (address & pattern->within) &&
+  const bool known = pattern && pattern->present == path.lanes && pattern->offset == (address & pattern->within) &&
                      address - pattern->low < pattern->size && !differs(row, first, pattern->delta);
   if (__builtin_expect(!known || elsewhere, 0)) {
     for (unsigned lane = 0; lane < 32; ++lane)
@@ -169,7 +176,7 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   unsigned way = 1;
   for (; way < Spot::ways && spot.pattern[way]; ++way) {
     Pattern& known = *spot.pattern[way];
-    if (known.lanes == lanes && known.offset == (address & known.within) && address - known.low < known.size && !differs(row, first, known.delta)) break;
+    if (known.present == lanes && known.offset == (address & known.within) && address - known.low < known.size && !differs(row, first, known.delta)) break;
   }
   const bool found = way < Spot::ways && spot.pattern[way];
   if (!found) {
@@ -186,13 +193,14 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
     pattern.delta[lane] = row[lane] - first;
     addresses[lane] = row[lane] & address_mask;
   }
-  pattern.lanes = lanes;
+  pattern.present = lanes;
+  pattern.lanes = asking(spot, lanes);
   pattern.marked = 0;
   pattern.space = space_of(address, &pattern.low, &pattern.size);
   // A shift by whole sectors costs the same, and in shared memory one by whole words; but an atomic operation's lines have banks.
   pattern.within = pattern.space == Space::shared ? 3 : spot.event == Event::atomic ? ~std::uint32_t(0) : 31;
   pattern.offset = address & pattern.within;
-  cost_of(pattern, spot, {addresses, lanes, spot.bytes});
+  cost_of(pattern, spot, {addresses, pattern.lanes, spot.bytes});
   keep(spot, pattern, addresses);
   return pattern;
 }

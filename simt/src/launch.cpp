@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -58,6 +59,10 @@ thread_local Errors errors;
 std::mutex print_mutex;
 std::string printed;
 constexpr std::size_t print_limit = 1 << 20;
+
+std::mutex launched_mutex;
+std::deque<Launched> launched;
+constexpr std::size_t launched_kept = 16;
 
 std::mutex optin_mutex;
 std::map<const void*, int> optin;
@@ -269,6 +274,12 @@ void name_kernel(Launch& launch, const Module& module) {
   launch.site.defined = head->second.defined;
 }
 
+void note(const Launch& launch) {
+  std::lock_guard lock(launched_mutex);
+  launched.push_back({launch.site.kernel, launch.config.grid, launch.config.block});
+  if (launched.size() > launched_kept) launched.pop_front();
+}
+
 void find_arrays(Job& job) {
   if (!job.module) return;
   const std::string kernel = base_name(job.launch->site.kernel);
@@ -326,6 +337,7 @@ void run(const Launch& given) {
   int code = 0;
   const std::string why = refusal(launch, job, code);
   if (!why.empty()) return refuse(launch, code, why);
+  note(launch);
   const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
   const bool checks = current.mode == Mode::check && job.module;
@@ -456,6 +468,12 @@ int print(const char* format, ...) {
     if (worker->job->cancelled) leave_kernel(*worker);
   }
   return length;
+}
+
+std::vector<Launched> take_launches() {
+  std::lock_guard lock(launched_mutex);
+  const auto all = std::exchange(launched, {});
+  return {all.begin(), all.end()};
 }
 
 std::string take_printed() {

@@ -4,6 +4,7 @@
 #include <simt/host.h>
 
 #include <string>
+#include <vector>
 
 #include "fault.h"
 
@@ -27,6 +28,13 @@ SIMT_API void set_device(const Device& device);
 // After a call of an extension: the fault to raise, if there is one. `threw`: the call ended by an exception.
 SIMT_API bool finish_call(Fault& fault, bool threw);
 SIMT_API std::string take_printed();
+
+// A launch that was made. At most the newest 16 since they were last taken, oldest first.
+struct Launched {
+  std::string kernel;
+  dim3 grid, block;
+};
+SIMT_API std::vector<Launched> take_launches();
 bool flush_printed();                // of a program: to stdout; whether there was anything
 
 }  // namespace simt

@@ -32,7 +32,8 @@ std::size_t piece_of(std::size_t bytes) {
 }
 
 void note_atomic(const volatile void* address, unsigned bytes, Atomic kind, const void* code) {
-  const Event event = kind == Atomic::load ? Event::read : kind == Atomic::store ? Event::write : Event::atomic;
+  const bool reads = kind == Atomic::load || kind == Atomic::first_8 || kind == Atomic::first_16;
+  const Event event = reads ? Event::read : kind == Atomic::store ? Event::write : Event::atomic;
   simt_event_site(code, event, bytes, static_cast<int>(kind));
   note(address, code);
 }

@@ -323,7 +323,7 @@ NOT_COMPILED = CHECK + "__global__ void k(float* p) {\n  p[0] = undeclared;  // 
         ("bad.py", "x = 1\nif x\n", 3, "bad.py, line 2: expected ':'"),
         ("nomain.cu", FILL, 3, "nomain.cu: There is no main()"),
         ("error.cu", NOT_COMPILED, 3, f"error.cu, line {line_of(NOT_COMPILED, '// first')}: ‘undeclared’ was not declared"),
-        ("ptx.cu", "__global__ void k() {\n  asm(\"ret;\");\n}\nint main() { }\n", 3, "ptx.cu, line 2: `asm`: inline PTX assembly can't run on the CPU"),
+        ("ptx.cu", "__global__ void k() {\n  asm(\"ret;\");\n}\nint main() { }\n", 3, "ptx.cu, line 2: `ret`: this PTX instruction can't run on the CPU"),
         ("torch.cu", "#include <torch/extension.h>\nint main() { }\n", 3, "torch.cu, line 1: #include <torch/extension.h>: a program has no torch"),
         ("undefined.cu", "void other();\nint main() { other(); }\n", 3, "`other()` is declared and called, but no source defines it"),
     ],

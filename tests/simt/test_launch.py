@@ -544,6 +544,27 @@ def test_exceptions_of_the_host_reach_python(values, how, kind, words):
     assert "Exception raised from" not in str(caught.value) and type(caught.value) is kind
 
 
+def test_the_newest_launches_are_kept_in_order_until_they_are_taken():
+    """Name, grid and block of each launch, of many the last 16, and none of one that was refused?"""
+    source = """
+    template <class T> __global__ void tk(T* y) {}
+    __global__ void plain(float* y) {}
+    void run(torch::Tensor y, int64_t n) {
+      for (int i = 0; i < n; ++i) plain<<<i + 1, dim3(4, 2, 1)>>>(y.data_ptr<float>());
+      tk<float><<<3, 5>>>(y.data_ptr<float>());
+      tk<float><<<0, 5>>>(y.data_ptr<float>());
+      cudaGetLastError();
+    }"""
+    module = simt.load_inline("log_of_launches", "void run(torch::Tensor y, int64_t n);", source, functions=["run"])
+    simt.take_launches()
+    module.run(torch.zeros(64), 2)
+    assert simt.take_launches() == [("plain", (1, 1, 1), (4, 2, 1)), ("plain", (2, 1, 1), (4, 2, 1)), ("tk", (3, 1, 1), (5, 1, 1))]
+    assert simt.take_launches() == []
+    module.run(torch.zeros(64), 40)
+    newest = simt.take_launches()
+    assert len(newest) == 16 and [grid[0] for _, grid, _ in newest] == [*range(26, 41), 3]
+
+
 def test_arguments_of_kernelbench():
     """Does the call that KernelBench's examples make, with empty strings among the flags, work and forget nvcc's flags?"""
     source = "__global__ void k(float* x) { x[threadIdx.x] += VALUE; }\nvoid f(torch::Tensor x) { k<<<1, x.numel()>>>(x.data_ptr<float>()); }\n"

@@ -47,8 +47,8 @@ def _in_kernel(text: str) -> str:
         ("void f() {\n  cuLaunchKernel(k);\n}", 2, "cuLaunchKernel", "driver API"),
         ("void f() {\n  cudaDeviceEnablePeerAccess(1, 0);\n}", 2, "cudaDeviceEnablePeerAccess", "second GPU"),
         # assembly
-        (_in_kernel('asm volatile("mov.u32 %0, %%laneid;" : "=r"(i));'), 2, "asm", "PTX"),
-        (_in_kernel('__asm__("membar.gl;");'), 2, "__asm__", "PTX"),
+        (_in_kernel('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), 2, "wgmma.fence.sync.aligned", "PTX"),
+        (_in_kernel('__asm__("griddepcontrol.wait;");'), 2, "griddepcontrol.wait", "PTX"),
         # libraries
         ("#include <thrust/sort.h>", 1, "#include <thrust/sort.h>", "thrust"),
         ("void f() {\n  thrust::sort(a, b);\n}", 2, "thrust::sort", "thrust"),

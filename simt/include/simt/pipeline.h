@@ -9,11 +9,10 @@
 namespace simt {
 
 // PTX ISA on cp.async: 4, 8 or 16 bytes, each address a multiple of the size; CUDA C++ Programming Guide: into shared memory.
-SIMT_APART inline void check_pipeline_copy(const void* target, const void* source, std::size_t bytes,
-                                                                        std::size_t zeros, int line) {
+SIMT_APART inline void check_pipeline_copy(const char* call, const void* target, const void* source, std::size_t bytes, std::size_t zeros,
+                                           int line) {
   char text[240];
   const char* reason = "misaligned";
-  const char* call = "__pipeline_memcpy_async()";
   if (bytes != 4 && bytes != 8 && bytes != 16) {
     snprintf(text, sizeof text, "%s in line %d copies 4, 8 or 16 bytes at a time, not %zu.", call, line, bytes);
   } else if (zeros > bytes) {
@@ -36,7 +35,7 @@ SIMT_APART inline void check_pipeline_copy(const void* target, const void* sourc
 // zeros: how many bytes at the end of the target are set to 0 instead of being read.
 SIMT_INLINE void __pipeline_memcpy_async(void* target, const void* source, std::size_t bytes, std::size_t zeros = 0,
                                          int line = __builtin_LINE()) {
-  simt::check_pipeline_copy(target, source, bytes, zeros, line);
+  simt::check_pipeline_copy("__pipeline_memcpy_async()", target, source, bytes, zeros, line);
   if (zeros == 0) return simt::begin_copy(target, source, bytes);
   simt::CopyBits bits = 0;
   for (std::size_t i = 0; i < bytes - zeros; ++i) bits |= (simt::CopyBits)((const unsigned char*)source)[i] << 8 * i;

@@ -3,8 +3,8 @@
 
 namespace simt {
 
-// What an atomic operation does.
-enum class Atomic { add, sub, min, max, inc, dec, and_, or_, xor_, exchange, compare, load, store };
+// What an atomic operation does. first_8, first_16: a load by these lanes of the warp, for which all of them give an address.
+enum class Atomic { add, sub, min, max, inc, dec, and_, or_, xor_, exchange, compare, load, store, first_8, first_16 };
 
 // How far a fence reaches.
 enum class Scope { block, device, system };

@@ -392,8 +392,7 @@ struct Product {
 };
 
 template <int M, int N, int K, class T, class D, class A, class B, class C>
-SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool saturate, int line) {
-  constexpr const char* what = "wmma::mma_sync()";
+SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool saturate, int line, const char* what) {
   Product<D, A, B, C> own = {d, a_of, b_of, c_of, false};
   const simt::Exchange met = simt::exchange(0xffffffffu, (std::uint64_t)&own, what, line);
   if (own.done) return;
@@ -464,7 +463,7 @@ SIMT_INLINE void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<m
                           int line = __builtin_LINE()) {
   static_assert(detail::fits<T, C> && detail::fits<T, D>,
                 "half is accumulated in float or half, bfloat16 and tf32 in float, 8-bit integers in int, double in double");
-  detail::multiply<M, N, K, T>(d.x, a.x, b.x, c.x, saturate, line);
+  detail::multiply<M, N, K, T>(d.x, a.x, b.x, c.x, saturate, line, "wmma::mma_sync()");
 }
 
 }  // namespace wmma
