@@ -37,8 +37,9 @@ lab: $(READY)  ## open the first lesson in JupyterLab
 	@jupyter trust lessons/*.ipynb >/dev/null  # else their outputs are shown without their style
 	@jupyter lab --config=lessons/.jupyter/config.py $(if $(LESSON),--LabApp.default_url=/lab/tree/$(LESSON))
 
-bench: $(READY)  ## print this machine's figures beside stock load_inline's
-	python benchmarks/cpu.py
+bench: $(READY)  ## on a GPU: time all references beside torch; else print this machine's figures beside stock load_inline's
+	@if python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; \
+		then grader bench --out benchmarks/data/bench.json; else python benchmarks/cpu.py; fi
 
 clean:  ## remove what was generated or cached; your kernels and .venv stay
 	rm -rf build dist reports .pytest_cache *.egg-info

@@ -1,4 +1,4 @@
-"""The command line: grader grade, grader progress, grader doctor, grader student, grader new."""
+"""The command line: grader grade, grader bench, grader progress, grader doctor, grader student, grader new."""
 
 from __future__ import annotations
 
@@ -164,6 +164,132 @@ def _opened(json_to: str | None):
         return open(json_to or os.devnull, "wb")
     except OSError as error:
         raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
+
+
+# --- bench -----------------------------------------------------------------------------------------------------------
+
+BENCH_EXITS = """
+\b
+Exit status:
+  130  interrupted; what was measured until then is in the data file
+    2  wrong usage, or a problem file cannot be used
+    3  this machine has no GPU, or the data file cannot be written
+    1  a step, a solution or a submission could not be timed (torch.compile may fail: its row says why)
+    0  every row that matters was timed
+"""
+
+
+@cli.command(epilog=BENCH_EXITS)
+@click.argument("what", metavar="[PROBLEM|SUBMISSION]...", nargs=-1)
+@click.option(
+    "--problem",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The problem that the submissions answer: any KernelBench file.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Replace a literal that the problem file assigns. May be repeated.",
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    default="bench.json",
+    show_default=True,
+    help="The data file.",
+)
+@click.option("--add", is_flag=True, help="Problems that the data file has, and that are not timed now, stay in it.")
+@click.option(
+    "--pictures",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Where the pictures go. Without it, into a folder beside the data file.",
+)
+@click.option(
+    "--without",
+    "spared",
+    metavar="ROWS",
+    multiple=True,
+    help="Leave rows out: step, reference, eager, compile, default, max-autotune, channels_last, tf32; "
+    "or launches, which the waterfall needs.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="A problem's rounds end after so long, what is compiled before not counted.",
+)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cuda", hidden=True)
+def bench(
+    what: tuple[str, ...],
+    problem: Path | None,
+    settings: tuple[str, ...],
+    out: Path,
+    add: bool,
+    pictures: Path | None,
+    spared: tuple[str, ...],
+    seconds: float,
+    device: str,
+) -> None:
+    """Time all steps, eager, torch.compile and any submission on a GPU in one run, in turns.
+
+    PROBLEM is a name in kernels_ref; without any, KernelBench's four models are timed. A SUBMISSION is timed beside its
+    problem's rows. Times are medians of runs with the L2 flushed before, with their 95 % intervals. The data file has
+    them, with bytes, operations, errors, clocks and power; pictures show the ladders and the launches.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    import torch
+
+    from grader import bench as timing
+    from grader.problem import ProblemError
+
+    errors = Console(stderr=True, highlight=False)
+    unknown = sorted(set(spared) - {*timing.SPARED, "launches"})
+    if unknown:
+        raise click.UsageError(f"--without {unknown[0]}: it is one of {', '.join(timing.SPARED)} or launches.")
+    if device == "cuda" and not torch.cuda.is_available():
+        errors.print("grader bench times kernels on a GPU, and this machine has none.")
+        sys.exit(CANNOT)
+    sets = dict(_setting(text) for text in settings)
+    try:
+        chosen = timing.choose(what, problem, sets)
+    except ProblemError as error:
+        errors.print(Text(str(error)))
+        sys.exit(USAGE)
+    kept = [word for word in spared if word != "launches"]
+    options = timing.Options(chosen, sets, out, kept, seconds, device, launches="launches" not in spared, add=add)
+    try:
+        data = timing.run(options, lambda words: errors.print(Text(words)))
+    except (OSError, timing.NoData) as error:
+        said = f"{out}: {error.strerror}." if isinstance(error, OSError) else str(error)
+        errors.print(Text(said), soft_wrap=True)
+        sys.exit(CANNOT)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 150
+    tables = [(name, timing.HEADS, timing.table(made)) for name, made in data["problems"].items()]
+    for name, heads, rows in [*tables, ("The fastest of each class", timing.SUMMARY, timing.summary(data))]:
+        if not rows:
+            continue
+        shown = Table(*heads, title=name, title_justify="left")
+        for cells in rows:
+            shown.add_row(*map(Text, cells))
+        console.print(shown)
+    errors.print(Text(f"written: {out}"))
+    try:
+        for path in timing.draw(data, pictures or out.with_suffix("")):
+            errors.print(Text(f"written: {path}"))
+    except ImportError as error:
+        errors.print(Text(f"No pictures were drawn: {error}."))
+    sys.exit(INTERRUPTED if data["interrupted"] else FAILED if timing.incomplete(data) else 0)
 
 
 # --- progress, doctor and student ------------------------------------------------------------------------------------

@@ -1,0 +1,174 @@
+"""Are the references at the hardware's limit (limit.py, and limit_tf32.py in the TF32 class) right, on a GPU as exact as their class asks?"""
+
+import ast
+import contextlib
+import difflib
+import importlib.util
+import os
+import time
+
+import pytest
+import torch
+
+from grader import problem
+from grader.judge import grade
+from grader.verdict import Outcome
+from tests.kernels_ref.test_solutions import KERNELS_REF, ON_CPU, SEED
+
+LIMITS = {f"{file.parent.name}/{file.stem}": file for file in sorted(KERNELS_REF.glob("*/limit*.py"))}
+CLASSES = [name for name in LIMITS if name.endswith("_tf32")]
+EXACT = 2.0  # times eager's error in the same class
+
+# What a fast path could get wrong: the problem's literals, and what becomes of its first input.
+SHAPES = {
+    "whole": ({}, None),
+    "batch 1": ({"batch_size": 1}, None),
+    "primes": ({"batch_size": 3, "height": 67, "width": 43}, None),
+    "wide": ({"batch_size": 2, "height": 9, "width": 517}, None),
+    "channels no multiple": ({"batch_size": 2, "out_channels": 96, "height": 40, "width": 40}, None),
+    "other channels in": ({"batch_size": 2, "in_channels": 5, "height": 40, "width": 40}, None),
+    "mean 1000": ({"batch_size": 2}, lambda x: 1000 + x),
+    "millions": ({"batch_size": 2}, lambda x: 1e6 * x),
+    "millionths": ({"batch_size": 2}, lambda x: 1e-6 * x),
+    "NaN": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("nan")))),
+    "infinity": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("inf")))),
+}
+KNOWN = {
+    ("conv_sigmoid_groupnorm/limit", "millions"): "three products of halves keep 22 bits of 24: seen where sigmoids of millions are all but 0 or 1",
+}
+OF_GROUPNORM = {"out_channels": "features", "height": "dim1", "width": "dim2", "in_channels": None}
+
+_modules = {}
+
+
+def load(name):
+    """The file as a module, built once."""
+    if name not in _modules:
+        spec = importlib.util.spec_from_file_location("limit_" + name.replace("/", "_"), LIMITS[name])
+        _modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(_modules[name])
+    return _modules[name]
+
+
+@pytest.mark.skipif(not ON_CPU, reason="a GPU runs the fast paths: test_exact")
+@pytest.mark.parametrize("name", LIMITS)
+def test_on_a_cpu(name):
+    """Where there is no such GPU, is every case of the problem right and clean of the checks?"""
+    verdict = grade(LIMITS[name], problem=LIMITS[name].parent / "model.py", seed=SEED, device="cpu")
+    assert verdict.outcome is Outcome.passed, verdict.first_problem
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_plain_file(name):
+    """Does it need torch alone, and keep torch's headers out of what nvcc compiles?"""
+    tree = ast.parse(LIMITS[name].read_text(encoding="utf-8"))
+    imported = {alias.name.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module.split(".")[0] for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported == {"torch"}
+    sources = [node.value.value for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and "__global__" in str(node.value.value)]
+    assert sources and not any("<torch/" in text or "<c10/" in text or "<ATen/" in text for text in sources)
+    says = {node.value.value for node in tree.body if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PRECISION"}
+    assert says == ({"tf32"} if name.endswith("_tf32") else set())
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_same_but_for_the_class(name):
+    """Do the two classes' files differ in what the class needs alone? They are handed out on their own, so that they repeat each other."""
+    one, other = (LIMITS[key].read_text(encoding="utf-8").splitlines() for key in (name.removesuffix("_tf32"), name))
+    changed = [line for line in difflib.unified_diff(one, other, n=0, lineterm="") if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert 0 < len(changed) <= 40, "\n".join(changed)
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", LIMITS)
+def test_exact(name, shape, request):
+    """Beside float64, is no error larger than twice eager's in the same class, with NaN and infinity where eager has them?"""
+    if (name, shape) in KNOWN:
+        request.applymarker(pytest.mark.xfail(reason=KNOWN[name, shape], strict=True))
+    change, spoil = SHAPES[shape]
+    if name.startswith("groupnorm/"):
+        change = {OF_GROUPNORM.get(key, key): value for key, value in change.items()}
+    if None in change:
+        pytest.skip("the problem has no such size")
+    namespace = with_literals(LIMITS[name].parent / "model.py", change)
+    torch.manual_seed(SEED)
+    model, inputs = namespace["Model"](*namespace["get_init_inputs"]()).cuda(), [x.cuda() for x in namespace["get_inputs"]()]
+    if spoil:
+        inputs[0] = spoil(inputs[0].cpu()).cuda()
+    mine = load(name).ModelNew(*namespace["get_init_inputs"]()).cuda()
+    mine.load_state_dict(model.state_dict(), strict=True)
+    with torch.no_grad():
+        got = mine(*inputs).double()
+        eager = [answer.double() for answer in eagers(model, inputs, name.endswith("_tf32"))]
+        right = in_float64(model, inputs)
+        if name.endswith("_tf32"):
+            eager.append(in_float64(model, inputs, to_tf32))
+    usual = eager[0]
+    finite = torch.isfinite(right) & torch.isfinite(usual)
+    assert torch.equal(torch.isnan(got), torch.isnan(usual))
+    error, allowed = worst(got, right, finite), max(worst(one, right, finite) for one in eager)
+    assert error <= EXACT * allowed + 2.0**-22 * float(right[finite].abs().max()) if finite.any() else True, (error, allowed)
+
+
+def with_literals(path, change):
+    """The problem's module with other literals at its top level."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in change:
+            node.value = ast.Constant(change[node.targets[0].id])
+    namespace = {"__name__": "problem"}
+    exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), namespace)
+    assert all(namespace.get(key) == value for key, value in change.items())
+    return namespace
+
+
+def eagers(model, inputs, tf32):
+    """Eager's answers in a class; in TF32 in both layouts of memory, for cuDNN uses it in one of them more often."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+    try:
+        yield model(*inputs)
+        if tf32 and inputs[0].dim() == 4:
+            yield model.to(memory_format=torch.channels_last)(inputs[0].to(memory_format=torch.channels_last), *inputs[1:])
+            model.to(memory_format=torch.contiguous_format)
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
+
+
+def to_tf32(x):
+    """float32 rounded to TF32's 10 bits of mantissa, to the nearest, halves to even."""
+    bits = x.contiguous().view(torch.int32)
+    return ((bits + 0xFFF + (bits >> 13 & 1)) & ~0x1FFF).view(torch.float32)
+
+
+def in_float64(model, inputs, rounded=lambda x: x):
+    """What is right, four images at a time: a full size does not fit otherwise. rounded: what the convolution's factors go through, in float32;
+    to_tf32 gives what TF32 does at its best, for cuDNN does not use it for every shape."""
+    kept = {name: value.clone() for name, value in model.state_dict().items()}
+    if "conv.weight" in kept:
+        model.conv.weight.copy_(rounded(model.conv.weight))
+    inputs = [rounded(inputs[0]) if "conv.weight" in kept else inputs[0], *inputs[1:]]
+    double = model.double()
+    parts = [double(inputs[0][i : i + 4].double(), *[x.double() for x in inputs[1:]]) for i in range(0, inputs[0].shape[0], 4)]
+    model.float().load_state_dict(kept)
+    return torch.cat(parts)
+
+
+def worst(got, right, where):
+    return float((got - right)[where].abs().max()) if where.any() else 0.0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LIMITS)
+def test_builds_quickly(name, tmp_path, monkeypatch):
+    """From nothing, is it built within 15 s on the H200's host (16 cores)? Elsewhere the seconds are only printed."""
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    _modules.pop(name, None)
+    begun = time.perf_counter()
+    load(name)
+    seconds = time.perf_counter() - begun
+    print(f"{name}: built in {seconds:.1f} s")
+    with contextlib.suppress(OSError):
+        assert seconds <= 15 or os.getloadavg()[0] > 4 or (os.cpu_count() or 1) < 16, seconds
