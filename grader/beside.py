@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from grader import repair, sandbox
 from grader.contract import Source
-from grader.verdict import Reason, Stage, Status, Verdict
+from grader.verdict import Reason, Stage, Verdict
 
 
 class Beside:
     """A repair.Search in a thread of its own, told by the judge what it needs; `lead` waits for it.
 
-    The judge calls `wrong` when the first case fails by its values and `ended` after the stage "correct"; it makes inputs and right answers (which
-    draws from torch's one generator), the thread only runs edits on them. start: as sandbox.start.
+    The judge calls `wrong` when the first case fails by its values and `ended` after that stage ("correct", "gradient"); it makes inputs
+    and right answers (which draws from torch's one generator), the thread only runs edits on them. start: as sandbox.start.
     """
 
     def __init__(self, start: Callable[..., sandbox.Process] = sandbox.start):
@@ -25,34 +25,34 @@ class Beside:
         self.reason: Reason | None = None
         self.cases: list[repair.Tried] = []
 
-    def wrong(self, source: Source) -> None:
-        """A case has wrong values: begin."""
+    def wrong(self, source: Source, exercise: str = "") -> None:
+        """A case has wrong values: begin. exercise: what the file answers."""
         if self.thread is None:
-            self.search = repair.Search(source, self.start)
+            self.search = repair.Search(source, exercise, self.start)
             self.thread = threading.Thread(target=self._run, daemon=True)
             self.thread.start()
 
     def ended(self, stage: Stage, problem, trials: list) -> None:
-        """The stage "correct" is over. trials: the judge's, with what each case should give."""
+        """The stage is over. trials: the judge's, with what each case should give."""
         if self.thread is None:
             return
         if stage.reason in repair.WANTED:
-            went = {case.name: case.status for case in stage.cases}
-            by_name = {trial.case.name: trial for trial in trials}
-            for case in repair.chosen([trial.case for trial in trials], went):
-                trial = by_name[case.name]
-                fails = went[case.name] is Status.failed
-                self.cases.append(repair.tried(problem, case, trial.instance, trial.expected, trial.eager, trial.noise, fails))
+            self.cases = repair.all_tried(problem, stage, trials)
             self.reason = stage.reason
         self.told.set()
 
-    def lead(self, verdict: Verdict) -> repair.Lead | None:
-        """The line to look at, with evidence; None where there is none, or nothing was looked for."""
+    @property
+    def running(self) -> bool:
+        """Whether it is still looking."""
+        return self.thread is not None and self.thread.is_alive()
+
+    def lead(self, verdict: Verdict, seconds: float | None = None) -> repair.Lead | None:
+        """The line to look at, with evidence; None where there is none, nothing was looked for, or it is not found within so many seconds."""
         if self.thread is None:
             return None
         self.told.set()
-        self.thread.join()
-        return self.search.said(verdict) if repair.wanted(verdict) else None
+        self.thread.join(seconds)
+        return self.search.said(verdict) if not self.running and repair.wanted(verdict) else None
 
     def close(self) -> None:
         """End the search, wherever it is."""
@@ -71,3 +71,33 @@ class Beside:
             pass
         finally:
             self.search.close()
+
+
+class Looking:
+    """What a search has found, or the search while it still runs."""
+
+    def __init__(self, lead: repair.Lead | None = None, beside: Beside | None = None, verdict: Verdict | None = None):
+        self._lead, self._beside, self._verdict = lead, beside, verdict
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still looking."""
+        return self._beside is not None and self._beside.running
+
+    @property
+    def lead(self) -> repair.Lead | None:
+        """The line, if it is known by now."""
+        return None if self.running else self.wait()
+
+    def wait(self) -> repair.Lead | None:
+        """The line, when the search is done."""
+        if self._beside is not None:
+            self._lead = self._beside.lead(self._verdict)
+            self.close()
+        return self._lead
+
+    def close(self) -> None:
+        """Look no further."""
+        if self._beside is not None:
+            self._beside.close()
+        self._beside = None

@@ -132,6 +132,7 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     differentiable: numbers of inputs; parameters: names of weights. upstream: the gradient of each floating output.
     strided: hand it over so that it does not lie in memory in one piece. other: inputs of a second call of forward, made
     between the first and its backward; empty for none. outputs: the judge's buffers for the gradients (GPU), else empty.
+    check, mutant: as of Forward.
     """
 
     inputs: list[Value]
@@ -147,6 +148,7 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     seconds: float
     max_bytes: int
     check: bool = False
+    mutant: int = 0
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
@@ -226,14 +228,25 @@ class Result(msgspec.Struct, forbid_unknown_fields=True):
     data: bytes | None
 
 
+class Launch(msgspec.Struct, forbid_unknown_fields=True):
+    """A kernel's launch; grid and block as (x, y, z)."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
 class Run(msgspec.Struct, forbid_unknown_fields=True):
-    """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: an earlier output."""
+    """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: an earlier output.
+
+    launches: on a CPU the kernels of this call, oldest first, of many the last ones."""
 
     kind: str
     results: list[Result]
     modified: list[int]
     aliases: list[int]
     reuses: bool
+    launches: list[Launch] = []
 
 
 class Found(msgspec.Struct, forbid_unknown_fields=True):
@@ -260,7 +273,7 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
 
     results: a gradient for each wanted input, then for each wanted parameter; None where there is none. unknown: numbers
     in that list of parameters that ModelNew does not have. modified: what backward wrote to, by numbers that go through
-    the wanted inputs, the parameters, the upstream gradients and forward's results. found: as of Outputs.
+    the wanted inputs, the parameters, the upstream gradients and forward's results. found: as of Outputs. launches: backward's, as of Run.
     """
 
     graph: bool
@@ -268,6 +281,7 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
     unknown: list[int] = []
     modified: list[int] = []
     found: list[Found] = []
+    launches: list[Launch] = []
 
 
 class Note(msgspec.Struct, forbid_unknown_fields=True):

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import time
 from pathlib import Path
 
-from grader import cells, hints, repair, shown, warm
-from grader.beside import Beside
+from grader import cells, hints, repair, shown, student, warm
+from grader.beside import Beside, Looking
 from grader.shown import Words
 from grader.verdict import Outcome, Reason, StageName, Verdict
 from grader.waiting import waiting
 
 ROOT = Path(__file__).resolve().parent.parent
-_kept: dict[str, tuple[Verdict, list, repair.Lead | None]] = {}  # verdicts, pictures, lines to look at, by everything that they depend on
+_kept: dict[str, tuple[Verdict, list, Looking]] = {}  # verdicts, pictures, lines to look at, by everything that they depend on
 KEPT = 64
+_looking = Looking()  # the last check's search
+PATIENCE = 3.8  # seconds from the start of a check that it waits for the search at most; where outputs are compared, it waits until the end
 
 
 class Interrupted(KeyboardInterrupt):
@@ -52,22 +55,26 @@ def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
     key = warm.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
     stays = warm.self_contained(subject.text, subject.path.parent)
     if stays and key in _kept:
-        verdict, pictures, lead = _kept[key]
-        return Checked(verdict, subject, pictures, lead, hints_shown, times, case=case)
-    verdict, pictures, lead = _graded(subject, case, seed)
+        verdict, pictures, looking = _kept[key]
+        news = "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
+        return Checked(verdict, subject, pictures, looking, hints_shown, times, case=case, news=news)
+    verdict, pictures, looking = _graded(subject, case, seed)
     if stays and warm.keepable(verdict):
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        _kept[key] = verdict, pictures, lead
-    return Checked(verdict, subject, pictures, lead, hints_shown, times, case=case, news=_note(verdict, case, subject))
+        _kept[key] = verdict, pictures, looking
+    return Checked(verdict, subject, pictures, looking, hints_shown, times, case=case, news=_note(verdict, case, subject))
 
 
-def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdict, list, repair.Lead | None]:
-    """The verdict, its pictures, and where values are wrong the line that an edit shows to be the cause."""
+def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdict, list, Looking]:
+    """The verdict, its pictures, and where values are wrong the line that an edit shows to be the cause, or the search for it."""
     from grader.cases import ProblemError
     from grader.judge import Refused, grade
 
-    beside = Beside(warm.SECOND.start)
+    global _looking
+    if _looking.running:
+        _looking.close()  # another kernel is of interest now
+    begun, beside, looking = time.monotonic(), Beside(warm.SECOND.start), Looking()
     try:
         with waiting(subject.name) as progress:
             verdict = grade(subject.path, problem=subject.problem_file, seed=seed, progress=progress, case=case, worker=warm.SPARE.start, beside=beside)
@@ -76,16 +83,22 @@ def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdic
             pictures = _pictures(verdict)
             say = lambda words: progress(StageName.safe, f"looking for the wrong line {words}")  # noqa: E731
             say("")
-            on_gpu = subject.problem_file and not verdict.device.startswith("cpu")  # there the edits wait for the GPU's verdict
-            lead = repair.lead(subject.path, subject.text, subject.problem_file, verdict, progress=say) if on_gpu else beside.lead(verdict)
+            if subject.problem_file and not verdict.device.startswith("cpu"):  # on a GPU the edits wait for its verdict
+                looking = Looking(repair.lead(subject.path, subject.text, subject.problem_file, verdict, progress=say))
+            else:
+                lead = beside.lead(verdict, None if shown.plain() else max(0.0, begun + PATIENCE - time.monotonic()))
+                looking = Looking(lead, beside if beside.running else None, verdict)
     except (ProblemError, Refused) as error:
         raise CannotCheck(str(error)) from None
     finally:
-        beside.close()
+        if not looking.running:
+            beside.close()
+    _looking = looking
     warm.prepare()
-    return verdict, pictures, lead
+    return verdict, pictures, looking
 
 
+UNCHANGED = "The file is what it was at the last check: if you have edited it, save it first."
 STOPPED = "Interrupted: the check was stopped and its worker has ended; run the cell again to start anew."
 
 
@@ -121,14 +134,15 @@ def _subject(what, problem) -> cells.Subject:
 
 
 class Checked:
-    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; lead: the line that an edit shows to be wrong, where
-    one does; hint(): one step further each time."""
+    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; hint(): one step further each time."""
 
     def __init__(
-        self, verdict: Verdict, subject: cells.Subject, pictures: list, lead: repair.Lead | None = None, hints_shown: int = 0,
+        self, verdict: Verdict, subject: cells.Subject, pictures: list, looking: Looking | None = None, hints_shown: int = 0,
         times: bool = False, case: str | None = None, news: str = "",
     ):  # fmt: skip
-        self.verdict, self.pictures, self.lead = verdict, pictures, lead
+        self.verdict, self.pictures = verdict, pictures
+        self._looking = looking or Looking()
+        self._late = self._looking.running
         self._subject, self._times, self._case, self._news = subject, times, case, news
         self._hints = hints.of(verdict)
         self._given = 0
@@ -136,11 +150,25 @@ class Checked:
             self.hint()
 
     @property
+    def lead(self) -> repair.Lead | None:
+        """The line that an edit shows to be wrong, if one is known by now."""
+        return self._looking.lead
+
+    @property
     def passed(self) -> bool:
         return self.verdict.outcome is Outcome.passed
 
     def hint(self) -> Hint:
-        """The next hint: plainer than the one before."""
+        """The next hint: plainer than the one before. If the wrong line was still being looked for, the first one waits for it."""
+        if self._late:
+            try:
+                found = self._looking.wait()
+            except KeyboardInterrupt:
+                self._looking.close()
+                raise Interrupted(STOPPED) from None
+            self._late = False
+            if found:
+                self._hints = [shown.moved(found.words, self._subject.where), *self._hints]
         if self._hints and self._given < len(self._hints):
             self._given += 1
             return Hint(self._hints[self._given - 1], self._given, len(self._hints))
@@ -153,9 +181,13 @@ class Checked:
         note = f"only the case {self._case}" if self._case else ""
         drawn = self.pictures if pictures else []
         parts = shown.verdict_parts(self.verdict, self._subject.text, drawn, self._subject.where, self._times, note, self.lead)
+        if self.verdict.outcome is Outcome.failed and (empty := student.empty_places(self._subject.text)):
+            where = f"place in line {empty[0]}" if len(empty) == 1 else f"places in lines {', '.join(map(str, empty))}"
+            parts.append(Words(f"Still empty: the marked {where}. Only all together can be right.", "lead"))
         for number, text in enumerate(self._hints[: self._given], 1):
             parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []
+        parts += [Words("The wrong line is still being looked for: `.hint()` waits for it.", "soft")] if self._looking.running else []
         if self._given < len(self._hints):
             parts.append(Words("`.hint()` of this result gives a hint, and a plainer one each time.", "soft"))
         return parts

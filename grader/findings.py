@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
-from grader import contract, messages
+from grader import channel, contract, messages
 from grader.channel import Failure, Found, Note
 from grader.client import Gone, Late
 from grader.contract import Source
-from grader.verdict import EXPLANATIONS, Evidence, Reason
+from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
 
 SENTENCE = 400  # characters of a message shown in a sentence; the whole is in the evidence
 BUILD_REASONS = {
@@ -160,11 +161,21 @@ def of_death(error: Gone | Late, source: Source, case: str | None, doing: str) -
 IMPORT = "the import"
 
 
-def of_difference(difference: object) -> Finding:
-    """What compare found, as evidence."""
+def of_difference(difference: object, launches: Sequence[channel.Launch] = ()) -> Finding:
+    """What compare found, as evidence. launches: of the call, as the worker told them."""
     fields = ("case", "index", "expected", "got", "wrong_count", "total", "pattern", "max_error", "tolerance", "detail", "wrong")
-    evidence = Evidence(**{name: getattr(difference, name) for name in fields})
+    evidence = Evidence(**{name: getattr(difference, name) for name in fields}, launches=of_launches(launches))
     return Finding(Reason(difference.reason), difference.message, [evidence])
+
+
+LAUNCHES = 16  # kept
+LARGEST = 2**31  # blocks or threads along an axis: more were never launched
+
+
+def of_launches(told: Sequence[channel.Launch]) -> list[Launch]:
+    """The last launches, without what cannot be one."""
+    sound = [one for one in told[-LAUNCHES:] if all(0 < n < LARGEST for n in (*one.grid, *one.block))]
+    return [Launch(kernel=_clip(one.kernel), grid=one.grid, block=one.block) for one in sound]
 
 
 def _first_line(text: str) -> str:

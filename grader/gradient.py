@@ -106,7 +106,7 @@ class Gradients:
                 if found and found[-1].fatal:
                     stage.cases.append(CaseResult(name=trial.case.name, status=Status.skipped, reason=Reason.not_reached))
                     continue
-                if trial.case not in judge.cases and _rounding_picks(trials[0].instance):
+                if trial.case not in judge.cases and rounding_picks(trials[0].instance):
                     stage.cases.append(CaseResult(name=trial.case.name, status=Status.skipped))
                     continue
                 judge.progress(StageName.gradient, f"case {number} of {len(trials)}: {trial.case.name}")
@@ -119,6 +119,7 @@ class Gradients:
                 status = Status.failed if finding else Status.passed
                 stage.cases.append(CaseResult(name=trial.case.name, status=status, reason=finding.reason if finding else None))
                 found += [finding] if finding else []
+                judge.look_beside(finding)
         except NotAsked as why:
             if not found:
                 stage.cases.clear()
@@ -126,6 +127,7 @@ class Gradients:
                 return
         if found:
             judge.settle(stage, self._unasked(clearest(found)))
+            judge.looked_at(stage)
         elif not any(case.status is Status.passed for case in stage.cases):
             judge.skip(stage, None, stage.message or "No case of this problem asks for a gradient.")
 
@@ -146,7 +148,10 @@ class Gradients:
             if self.required:
                 raise
             raise NotAsked(f"The problem's own Model cannot be differentiated: {error}") from None
+        if judge.gpu:  # what float64 took on the way is the worker's again
+            torch.cuda.empty_cache()
         judge.differentiated = right.inputs, right.parameters
+        trial.truth = None if judge.gpu else right
         if not right.names:
             raise NotAsked("Nothing that Model is given or holds has a gradient.")
         try:
@@ -258,7 +263,7 @@ class Gradients:
             # At a kink (a tie of max, an argument of 0 to relu) float64 and float32 may stand on different sides: eager's side is right too.
             if difference.index is not None and compare.compare(got, right.eager[number].double(), *against) is None:
                 continue
-            return self._told(trial, right, number, got, findings.of_difference(difference))
+            return self._told(trial, right, number, got, findings.of_difference(difference, one.reply.launches))
         return None
 
     def _told(self, trial, right: Truth, number: int, got: torch.Tensor, finding: Finding) -> Finding:
@@ -343,15 +348,15 @@ class Gradients:
             exact = compare.compare(b, a.double(), a, Case(trial.case.name), right.noise[number], right.reductions[number])
             if exact is None and not self.required:
                 continue
-            return self._unsteady(trial, name, a, b, exact)
+            return self._unsteady(trial, name, a, b, exact, second.reply.launches)
         return None
 
-    def _unsteady(self, trial, name: str, a: torch.Tensor, b: torch.Tensor, difference) -> Finding:
+    def _unsteady(self, trial, name: str, a: torch.Tensor, b: torch.Tensor, difference, launches: list) -> Finding:
         """Two runs that differ: by how much, and where if that is more than the last digits."""
         differ, gpu = a != b, self.judge.gpu
         evidence = Evidence(case=trial.case.name)
         if difference is not None:
-            evidence = findings.of_difference(difference).evidence[0]
+            evidence = findings.of_difference(difference, launches).evidence[0]
             evidence.detail = "expected: the first run's value; got: the second run's" + ("" if gpu else ", with threads and blocks in reverse order")
         evidence.gradient, evidence.wrong_count, evidence.total = name, int(differ.sum()), a.numel()
         evidence.max_error = float((a.double() - b.double()).abs().nan_to_num(0.0).max())
@@ -377,7 +382,7 @@ class Gradients:
         return Finding(reason, f"{when}, {shown.message[:1].lower()}{shown.message[1:]}", shown.evidence)
 
 
-def _rounding_picks(instance) -> bool:
+def rounding_picks(instance) -> bool:
     """Whether the largest of several sums goes on: of a full size's many, some are so near to each other that rounding decides which."""
     watch = instance.watched()[1]
     return watch.picks and watch.reduction > 1

@@ -95,7 +95,8 @@ def grade(
 class Trial:
     """One case: its instance, what is right, and what was seen of the submission's two runs of it.
 
-    kept: the first run's outputs. difference: compare's word on them. side: findings that belong to "safe".
+    kept: the first run's outputs. difference: compare's word on them. launches: that run's. side: findings that belong to "safe".
+    truth: the right gradients, once the stage "gradient" has made them.
     """
 
     case: object
@@ -105,7 +106,9 @@ class Trial:
     noise: list
     kept: list = dataclasses.field(default_factory=list)
     difference: object = None
+    launches: list = dataclasses.field(default_factory=list)
     side: list = dataclasses.field(default_factory=list)
+    truth: object = None
 
 
 class _Stop(Exception):
@@ -450,12 +453,20 @@ class _Grading:
             status = Status.failed if finding else Status.passed
             stage.cases.append(CaseResult(name=case.name, status=status, reason=finding.reason if finding else None))
             found += [finding] if finding else []
-            if self.beside and finding and not self.gpu and finding.reason in WANTED:
-                self.beside.wrong(self.source)
+            self.look_beside(finding)
         if found:
             self.settle(stage, clearest(found))
-            if self.beside and not self.gpu:
-                self.beside.ended(stage, self.problem, self.trials)
+            self.looked_at(stage)
+
+    def look_beside(self, finding) -> None:
+        """A case is over: where its values are wrong, another process begins to look for the line."""
+        if self.beside and finding and not self.gpu and finding.reason in WANTED:
+            self.beside.wrong(self.source, self.problem_name)
+
+    def looked_at(self, stage: Stage) -> None:
+        """All cases of a stage that failed are over: what was found to look for the line is handed to who does."""
+        if self.beside and not self.gpu:
+            self.beside.ended(stage, self.problem, self.trials)
 
     def _try(self, case, constructed: bool):
         """Run one case; the finding if its result is wrong. What "safe" wants to know is kept with the trial."""
@@ -468,12 +479,20 @@ class _Grading:
             runs = self.forward(trial, "forward", "end", calls=2)
             trial.difference = runs[0].difference
             trial.kept = runs[0].outputs
+            trial.launches = runs[0].run.launches
             trial.side = self._side_effects(trial, runs)
         except Found as found:
-            return found.finding
+            return self._told_better(case, found.finding)
         finally:
             self.release()
-        return findings.of_difference(trial.difference) if trial.difference else None
+        return findings.of_difference(trial.difference, trial.launches) if trial.difference else None
+
+    def _told_better(self, case, finding):
+        """Of a misaligned access the processor tells no address: the checks do, and come to the same place."""
+        if finding.reason is not Reason.misaligned or finding.fatal:
+            return finding
+        told = self._checked(self.trial(case))
+        return told if told is not None and told.reason is finding.reason else finding
 
     def forward(self, trial: Trial, schedule: str, guard: str | None, calls: int, check: bool = False) -> list:
         """Call forward so many times on the case's inputs and compare each result with the right one.
@@ -566,7 +585,7 @@ class _Grading:
             difference = compare.compare(second.outputs, exact, first.outputs, trial.case, trial.noise)
         if difference is None:
             return []
-        evidence = findings.of_difference(difference).evidence
+        evidence = findings.of_difference(difference, second.run.launches).evidence
         expected = "the right value" if first.difference is None else "the first run's value"
         evidence[0].detail = f"expected: {expected}; got: the second run's"
         return [findings.Finding(Reason.nondeterministic, EXPLANATIONS[Reason.nondeterministic], evidence)]
@@ -662,7 +681,7 @@ class _Grading:
             difference = compare.compare(run.outputs, before, trial.kept, trial.case, trial.noise)
         if difference is None:
             return None
-        finding = findings.of_difference(difference)
+        finding = findings.of_difference(difference, run.run.launches)
         finding.evidence[0].detail = "expected: with the threads in order; got: with the threads in reverse order"
         return findings.Finding(Reason.schedule_dependent, EXPLANATIONS[Reason.schedule_dependent], finding.evidence)
 
@@ -691,7 +710,7 @@ class _Grading:
             self.release()
         if run.difference is None:
             return None
-        finding = findings.of_difference(run.difference)
+        finding = findings.of_difference(run.difference, run.run.launches)
         if not same:
             return finding
         said = "forward returned the result of the call before once more, though the values of its inputs were others."

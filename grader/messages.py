@@ -90,10 +90,21 @@ def _extern_c(place: Place) -> dict | None:
     return {} if 'extern "C"' in place.source else None
 
 
-def _above(place: Place) -> dict | None:
-    """The text of the line above, but for empty ones."""
+def _where(place: Place) -> dict | None:
+    """Where the semicolon is most often missing: at the end of the line above, but for empty ones, or of this one if that one is complete."""
     before = [line.strip() for line in place.source.split("\n")[: (place.number or 1) - 1] if line.strip()]
-    return {"above": f", `{before[-1][:80]}`" if before else ""}
+    if before and re.search(r"[;{}]\s*(?://.*)?$", before[-1]):
+        return {"where": " in this line, most often at its end"}
+    return {"where": ", most often at the end of the line above" + (f", `{before[-1][:80]}`" if before else "")}
+
+
+C_FUNCTIONS = {"gamma", "y0", "y1", "yn", "j0", "j1", "jn", "index", "time", "remove", "signal", "round", "exp", "log", "pow", "abs", "div", "floor", "erf"}
+
+
+def _c_function(place: Place) -> dict | None:
+    """The name in the line that C itself uses for a function, where it is not called."""
+    named = [name for name in re.findall(r"\b([a-z]\w*)\b(?!\s*\()", place.line) if name in C_FUNCTIONS]
+    return {"name": named[0]} if named else None
 
 
 def _fewer(place: Place) -> dict | None:
@@ -200,7 +211,7 @@ KNOWN: list[Known] = [
     Known("launch_settings", r"A launch has two to four arguments",
           "Between <<< and >>> stand the number of blocks and the number of threads a block; then, if wanted, bytes of shared memory and a stream."),
     Known("missing_semicolon", r"expected (?:initializer|‘,’ or ‘;’|‘;’) before|expected a \";\"|After this line something is missing",
-          "A semicolon is missing, most often at the end of the line above{above}.", when=_above),
+          "A semicolon is missing{where}.", when=_where),
     Known("missing_bracket", r"expected ‘[)\]]’ before|expected a \"[)\]]\"|expected primary-expression before ‘[)\]]’",
           "The brackets of this line do not pair up: count ( and ), [ and ]."),
     Known("assignment_for_comparison", r"lvalue required as left operand|expression must be a modifiable lvalue",
@@ -248,6 +259,9 @@ KNOWN: list[Known] = [
     Known("shared_type_clash", r"conflicting declaration ‘extern|declaration is incompatible with previous|conflicting declaration ‘[\w ]+ \w+ ?\[\]",
           "Every extern __shared__ array of a source is the same memory, so one name can have one type only. Give the arrays different names, or "
           "declare one as extern __shared__ char bytes[] and cast it in each kernel.", at=r"\[\s*\]|__shared__"),
+    Known("shadows_parameter", r"declaration of ‘(?:[\w:]+[ *&]+)*(?P<name>\w+)(?:\[.*\])?’ shadows a parameter",
+          "The function's first line already has a parameter `{name}`. Give your own variable another name; or leave the type out ({name} = …) if you mean "
+          "the parameter."),
     Known("declared_twice", r"redeclaration of|conflicting declaration|has already been declared in the current scope",
           "The name is taken: this scope has declared it before. Leave the type out to assign to it (i = …;), or take another name."),
     # types
@@ -278,6 +292,11 @@ KNOWN: list[Known] = [
           "std::max and std::min take two values of the same type, and here they differ: name it, as std::max<int64_t>(a, b)."),
     Known("thread_as_number", r"‘(?:const )?(?:uint3|dim3)’|\"(?:const )?(?:uint3|dim3)\"|no operator \"[^\"]+\" matches",
           "threadIdx, blockIdx, blockDim and gridDim have three numbers each: write threadIdx.x, .y or .z.", at=r"(?:Idx|Dim)\b(?!\s*\.)"),
+    Known("member_of_pointer", r"request for member ‘\w+’ in ‘(?P<name>[^’]+)’, which is of (?:non-class|pointer) type ‘[^’]*\*|expression must have class type but it has type \"[^\"]*\*",
+          "A kernel is given the bare address of a tensor's numbers, not the tensor: there are no methods and no sizes behind the dot. Read x[i]; sizes come as "
+          "parameters of their own, and a sum or a maximum is a loop."),
+    Known("c_function", r"invalid operands of types .*\([\w ,*]*\)|pointer to a function used in arithmetic",
+          "`{name}` is no variable here, but a function of C itself. If you mean a parameter, it has another name in the kernel's first line.", when=_c_function),
     Known("half_operators", r"(?:more than one|no) operator \"[^\"]+\" matches.*|more than one (?:conversion|operator)",
           "torch's builds turn the arithmetic of half off: convert with __half2float, compute in float, convert back with __float2half, or use "
           "__hadd and its kin."),

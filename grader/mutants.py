@@ -27,8 +27,8 @@ class Mutant:
 
 # What each kind of edit changes, likeliest first: of two lines whose edits repair a kernel equally well, the one further up is named.
 KINDS = (
-    "comparison", "index", "variable", "first value", "operator", "term", "number", "order", "parentheses", "type", "outer index", "shared loop",
-    "unused", "function", "bounds test", "barrier", "scale", "argument", "call", "identity", "condition", "statement",
+    "comparison", "index", "variable", "swapped", "first value", "operator", "term", "number", "order", "parentheses", "type", "outer index",
+    "first pass", "shared loop", "unused", "function", "bounds test", "barrier", "scale", "argument", "call", "identity", "condition", "statement",
 )  # fmt: skip
 
 INTS = {"int", "unsigned", "long", "short", "size_t", "int64_t", "int32_t", "uint32_t", "uint64_t", "int16_t", "uint16_t", "uint8_t", "int8_t"}
@@ -495,10 +495,20 @@ class _Schema:
             number = self.number(i, "statement")
             if number is not None:
                 self.put(i, f"{{ if (grader_mutant != {number}) ", end, " }")
+            self._first_pass(i, end)
         self._store(i, end)
         self._identity(i, end)
         if inside and i in self.left and not function.barriers:
             self._missing_test(i, end)
+
+    def _first_pass(self, i: int, end: int) -> None:
+        """`sum = 0;` in a loop, for the loop's first pass alone."""
+        if not re.fullmatch(r"(?:\w+\s*=\s*)+-?[\d.]+f?\s*", self.raw(i, end)):
+            return
+        for variable in self._visible(i):
+            counts = variable.init and any(a < variable.at < b for a, b in self.loops)
+            if counts and (number := self.number(i, "first pass")) is not None:
+                self.put(i, f"{{ if (grader_mutant != {number} || {variable.name} == ({variable.init})) ", end, " }")
 
     def _missing_test(self, i: int, end: int) -> None:
         """`if (i >= total) return;` after the declaration of the thread's index."""
@@ -697,6 +707,8 @@ class _Schema:
         others += [(variable.first, "first value")] if variable.first else []
         others += self._in_place_of(i, variable)
         self._pick(i, name, others, "*" in variable.kind)
+        if variable.kind == "int" and not variable.parameter and self.function.gpu:
+            self._swap(i, name)
 
     def _pick(self, i: int, name: str, others: list[tuple[str, str]], pointer: bool) -> None:
         others = list(dict.fromkeys(others))
@@ -712,6 +724,18 @@ class _Schema:
             # No ternary of pointers before an index: g++ 12 compiles that wrongly here, and dies of it from -O1 on.
             chain = "".join(f"grader_mutant == {start + k} ? (decltype({name}))({text}) : " for k, (text, _) in enumerate(others))
             self.instead[i] = f"(unsigned(grader_mutant - {start}) < {len(others)}u ? ({chain}{name}) : {name})"
+
+    def _swap(self, i: int, name: str) -> None:
+        """In an index, the variable and another one in each other's place, where each stands there once."""
+        bracket = self._bracket(i)
+        words = [t.text for t in self.tokens[bracket[0] : bracket[1]] if t.kind == "word"] if bracket else []
+        others = {v.name for v in self._visible(i) if v.kind == "int" and not v.parameter and v.name != name and words.count(v.name) == 1}
+        for other in sorted(others) if words.count(name) == 1 else ():
+            key = (bracket[0], *sorted((name, other)))
+            if key not in self.twins:
+                self.twins[key] = self.number(i, "swapped") or 0
+            text = self.instead.get(i, name)
+            self.instead[i] = f"(grader_mutant == {self.twins[key]} ? (decltype({name}))({other}) : {text})" if self.twins[key] else text
 
     def _builtin(self, i: int, dot: int) -> None:
         axis = self.next_(dot)

@@ -46,7 +46,7 @@ def profile(what, device: str = "H200", problem: str | Path | None = None) -> Pr
     if "error" in found:
         where = f" (at {subject.where(found['line'])})" if found.get("line") else ""
         raise CannotCheck(f"{subject.name} cannot be counted{where}: {found['error']} Check it first: grader.check tells more.")
-    return Profile(subject, device, found, _measured(subject))
+    return Profile(subject, device, found, *_measured(subject))
 
 
 def compare(a, b, device: str = "H200", problem: str | Path | None = None) -> Comparison:
@@ -77,15 +77,19 @@ def _counted(subject: cells.Subject, device: str) -> dict:
         return json.loads(result.read_text(encoding="utf-8"))
 
 
-def _measured(subject: cells.Subject) -> list:
-    """The times that the grader's clock takes, where there is a GPU."""
+def _measured(subject: cells.Subject) -> tuple[list, str]:
+    """The times that the grader's clock takes, where there is a GPU; or else why there are none."""
     import torch
 
     if not torch.cuda.is_available():
-        return []
+        return [], ""
     from grader.judge import grade
 
-    return [one for stage in grade(subject.path, problem=subject.problem_file).stages for one in stage.measurements]
+    verdict = grade(subject.path, problem=subject.problem_file)
+    found = [one for stage in verdict.stages for one in stage.measurements]
+    stopped = verdict.first_problem
+    why = f"It was not timed, for the check stopped in the stage {stopped.name.value}: {stopped.message}" if stopped and not found else ""
+    return found, why
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +112,8 @@ class Sum:
 class Profile:
     """Counters by kernel and line, the time, and pictures; displays itself. launches: one dict each, total: their Sum."""
 
-    def __init__(self, subject: cells.Subject, device: str, found: dict, measured: list):
-        self.name, self.device, self.measured = subject.name, device, measured
+    def __init__(self, subject: cells.Subject, device: str, found: dict, measured: list, untimed: str = ""):
+        self.name, self.device, self.measured, self._untimed = subject.name, device, measured, untimed
         self.launches, self.lines = found["launches"], found["lines"]
         self.lowered, self.sizes = found["lowered"], found["sizes"]
         self._subject, self._sources = subject, found["sources"]
@@ -155,6 +159,7 @@ class Profile:
         parts.append(Table([_row(*one) for one in _alike(self.launches)], head=HEAD, numbers=range(2, len(HEAD) - 1)))
         if self.measured:
             parts += [Words("Measured here, at full size", "lead"), Table([(one.name, f"{one.value:.4g} {one.unit}") for one in self.measured])]
+        parts += [Words(self._untimed)] if self._untimed else []
         for line in self.lines[:3]:
             parts += self._line(line)
         return parts + ([Image(picture) for picture in self.pictures] if pictures else [])

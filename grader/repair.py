@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from grader import contract, mutants, sandbox
+from grader import contract, mutants, sandbox, student, suspects
 from grader.mutants import KINDS, Mutant
-from grader.verdict import Reason, Status, Verdict
+from grader.verdict import Reason, Stage, StageName, Status, Verdict
 
 SECONDS = 12.0  # for running edits; it seldom takes one
 OWN = 20.0  # seconds for the submission's import and construction, the compiler's time not counted
 BUILDS = 3  # tries at most: lines whose edits the compiler refuses are left alone
-KERNEL = 0.3  # seconds for one launch: an edit may make a loop endless
+KERNEL = 0.15, 0.3  # seconds for one launch, as many as 20 runs of the case at hand take: an edit may make a loop endless
 SLOW = 0.1  # seconds for one run of a case that is to be of use
 DEATHS = 2  # of a worker, by an edit
 PASSING = 4  # cases that were right: an edit must leave them so
@@ -28,7 +28,8 @@ CHOSEN = 40  # edits that mend the first case and are tried on the others
 VALUES = {
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output, Reason.schedule_dependent),
 }
-WANTED = VALUES | {Reason.out_of_bounds, Reason.launch_error}
+WANTED = VALUES | {Reason.out_of_bounds, Reason.launch_error, Reason.wrong_gradient}
+STAGES = {StageName.correct, StageName.gradient}
 MEETING = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}
 
 # What is said of a line, by the kind of the edit that mends it; it never shows the edit.
@@ -36,6 +37,8 @@ SAID = {
     "comparison": "With another comparison in line {line}",
     "index": "With another index in line {line}",
     "variable": "With another variable in line {line}",
+    "swapped": "With two variables of line {line} in each other's place",
+    "first pass": "If line {line} ran in the first pass of its loop alone",
     "first value": "With a variable of line {line} as it was when it was declared",
     "operator": "With another operator in line {line}",
     "term": "With one term otherwise in line {line}",
@@ -73,6 +76,11 @@ class Lead:
     also: tuple[int, ...] = ()
 
 
+def _told_already(verdict: Verdict) -> bool:
+    """Whether the checks name a line themselves, in what explains the failing stage: better than an edit that mends some cases alone."""
+    return any(stage.name is StageName.safe and stage.reason and stage.evidence and stage.evidence[0].line for stage in verdict.stages)
+
+
 class Lost(Exception):
     """The worker died, or did not answer, and there is no other."""
 
@@ -80,7 +88,7 @@ class Lost(Exception):
 def wanted(verdict: Verdict) -> bool:
     """Whether a search makes sense: values are wrong, or a kernel went wrong at a line that may not be the cause."""
     stage = verdict.first_problem
-    return stage is not None and stage.name == "correct" and stage.reason in WANTED
+    return stage is not None and stage.name in STAGES and stage.reason in WANTED
 
 
 def lead(
@@ -93,7 +101,7 @@ def lead(
     """
     if not wanted(verdict):
         return None
-    search = Search(contract.Source(Path(path), text, verdict.submission.sha256), start, progress or (lambda words: None))
+    search = Search(contract.Source(Path(path), text, verdict.submission.sha256), verdict.problem, start, progress or (lambda words: None))
     try:
         search.prepare()
         if not search.edits:
@@ -119,7 +127,10 @@ class _Edit:
 
 @dataclasses.dataclass
 class Tried:
-    """A case on the CPU: its inputs, what is right, how far off is still right. problem: what it is a case of. fails: whether it did."""
+    """A case on the CPU: its inputs, what is right, how far off is still right. problem: what it is a case of. fails: whether it did.
+
+    truth: where backward is tried and what is right is gradients, what it is given and for what; else None.
+    """
 
     problem: object
     instance: object
@@ -128,6 +139,7 @@ class Tried:
     allowed: list
     case: object
     fails: bool
+    truth: object = None
     seconds: float = 0.0
 
 
@@ -137,23 +149,51 @@ def chosen(cases: list, went: dict[str, Status]) -> list:
     return failed + [case for case in cases if went.get(case.name) is Status.passed][:PASSING]
 
 
-def tried(problem, case, instance, expected: list, eager: list, noise: list, fails: bool) -> Tried:
+def all_tried(problem, stage: Stage, trials: list) -> list[Tried]:
+    """What an edit is tried on: of a stage's cases those that failed and some that passed; with backward, forward must stay right too.
+
+    trials: the judge's, with what is right of each case.
+    """
+    went = {case.name: case.status for case in stage.cases}
+    by_name = {trial.case.name: trial for trial in trials}
+    picked = [by_name[case.name] for case in chosen([trial.case for trial in trials], went)]
+    if stage.name is StageName.correct:
+        return [tried(problem, trial, went[trial.case.name] is Status.failed) for trial in picked]
+    picked = [trial for trial in picked if trial.truth is not None]
+    back = [tried_back(problem, trial, went[trial.case.name] is Status.failed) for trial in picked]
+    return back + [tried(problem, trial, False) for trial in picked[:PASSING]]
+
+
+def tried(problem, trial, fails: bool) -> Tried:
     """A case with what an edit's outputs are held against."""
     from grader import compare
 
-    reduction = case.reduction or compare.DEFAULT_REDUCTION
-    allowed = [compare.tolerance(y, e, reduction, n, getattr(case, "precision", "fp32")) for y, e, n in zip(expected, eager, noise)]
-    return Tried(problem, instance, expected, eager, allowed, case, fails)
+    case, reduction = trial.case, trial.case.reduction or compare.DEFAULT_REDUCTION
+    precision = getattr(case, "precision", "fp32")
+    allowed = [compare.tolerance(y, e, reduction, n, precision) for y, e, n in zip(trial.expected, trial.eager, trial.noise)]
+    return Tried(problem, trial.instance, trial.expected, trial.eager, allowed, case, fails)
+
+
+def tried_back(problem, trial, fails: bool) -> Tried:
+    """A case with what an edit's gradients are held against."""
+    from grader import compare
+
+    right = trial.truth
+    allowed = [compare.tolerance(*each) for each in zip(right.expected, right.eager, right.reductions, right.noise)]
+    return Tried(problem, trial.instance, right.expected, right.eager, allowed, trial.case, fails, right)
 
 
 class Search:
     """The search in its steps: prepare, run, said. Each but the last talks to a worker and raises Lost where that dies too often.
 
-    start: as sandbox.start. progress: called with a few words. edits: by number, once they are built.
+    exercise: what the file answers; lines of its stub are left as they are. start: as sandbox.start. progress: called with a few words.
+    edits: by number, once they are built.
     """
 
-    def __init__(self, source: contract.Source, start: Callable = sandbox.start, progress: Callable[[str], None] = lambda words: None):
-        self.source, self.start, self.progress = source, start, progress
+    def __init__(
+        self, source: contract.Source, exercise: str = "", start: Callable = sandbox.start, progress: Callable[[str], None] = lambda words: None
+    ):  # fmt: skip
+        self.source, self.exercise, self.start, self.progress = source, exercise, start, progress
         self.process: sandbox.Process | None = None
         self.client = self.order = self.trial = None
         self.deaths = self.tried = self.tested = 0
@@ -169,7 +209,7 @@ class Search:
         self.edits = self._built(self.strings) if self.strings else {}
 
     def run(self, reason: Reason | None, cases: list[Tried]) -> None:
-        """Find the edits that mend what fails. reason: of the stage "correct". cases: the failing ones, and some that passed."""
+        """Find the edits that mend what fails. reason: of the stage. cases: the failing ones, and some that passed."""
         trials = self._timed(cases)
         first = next((trial for trial in trials if trial.fails), None)
         if first is None:
@@ -184,12 +224,16 @@ class Search:
             if trial is not first and self.good:
                 self.good = self._narrowed(trial, self.good)
                 self.tested += trial.fails
+        if first.truth is not None and self.good and 2 * self.good[0].mended < self.tested:
+            self.good = []  # many an edit mends a case whose gradients are nearly 0
 
     def said(self, verdict: Verdict) -> Lead | None:
         """What was found, in words. verdict: the judge's; where threads met, a barrier is likelier."""
         if self.birth:
             return Lead(self.birth, 0, f"The first value that is no finite number comes out of line {self.birth}, from numbers that are.", "birth")
-        return self._said(verdict, self.good) if self.good else None
+        if not self.good or (self.good[0].mended < self.tested and _told_already(verdict)):
+            return None
+        return self._said(verdict, self.good)
 
     # -- the worker --
 
@@ -241,15 +285,19 @@ class Search:
             )
         )  # fmt: skip
 
-    def forward(self, mutant: int):
+    def call(self, mutant: int):
         """The worker's reply for the case in hand with an edit in force; None if it died of it: then another worker takes its place."""
         from grader import channel
 
-        size = sum(t.numel() * t.element_size() for t in self.trial.eager)
-        command = channel.Forward(
-            batches=[[channel.pack(value) for value in self.trial.instance.inputs]],
-            outputs=[], schedule="forward", guard="end", kernel_seconds=KERNEL, seconds=OWN, max_bytes=4 * size + (1 << 20), mutant=mutant,
-        )  # fmt: skip
+        size, right = sum(t.numel() * t.element_size() for t in self.trial.eager), self.trial.truth
+        inputs = [channel.pack(value) for value in self.trial.instance.inputs]
+        limit = min(max(20 * self.trial.seconds, KERNEL[0]), KERNEL[1]) if self.trial.seconds else KERNEL[1]
+        how = dict(outputs=[], schedule="forward", guard="end", kernel_seconds=limit, seconds=OWN, max_bytes=4 * size + (1 << 20), mutant=mutant)
+        if right is None:
+            command = channel.Forward(batches=[inputs], **how)
+        else:
+            upstream = [channel.pack(value) for value in right.upstream]
+            command = channel.Gradient(inputs, right.inputs, right.parameters, upstream, strided=False, other=[], **how)
         try:
             return self.ask(command, 5.0, 8 * size + (2 << 20))
         except Lost:
@@ -268,14 +316,18 @@ class Search:
     def instances(self, path: Path, verdict: Verdict) -> list[Tried]:
         """The cases to try, made anew on the CPU. path: of the problem's model.py."""
         from grader import problem as problems
+        from grader.gradient import truth
+        from grader.judge import Trial
 
-        problem = problems.read(path)
-        went = {case.name: case.status for case in verdict.stage("correct").cases}
-        found = []
+        problem, stage = problems.read(path), verdict.first_problem
+        went = {case.name: case.status for case in stage.cases}
+        trials = []
         for case in chosen(problem.cases(), went):
             instance = problem.instantiate(case, verdict.seed, "cpu")
-            found.append(tried(problem, case, instance, instance.expected(), instance.eager(), instance.noise(), went[case.name] is Status.failed))
-        return found
+            trials.append(Trial(case, instance, instance.expected(), instance.eager(), instance.noise()))
+            if stage.name is StageName.gradient:
+                trials[-1].truth = truth(problem, trials[-1], verdict.seed)
+        return all_tried(problem, stage, trials)
 
     def _strings(self) -> list[str]:
         """The CUDA sources with kernels that the submission compiles."""
@@ -289,11 +341,16 @@ class Search:
             found += [text for text in parts if "__global__" in text and text not in found]
         return found
 
+    def _given(self, string: str) -> set[int]:
+        """Lines of a CUDA source that the student was given: the mistake is in another."""
+        given = student.given_lines(self.source.text, self.exercise)
+        return {n for n in range(1, string.count("\n") + 2) if contract.locate(self.source, string, n) in given} if given else set()
+
     def _built(self, strings: list[str]) -> dict[int, _Edit]:
         """Builds all edits into one extension; the edits by number, at their lines of the file."""
         from grader.channel import Failure
 
-        skip: dict[str, set[int]] = {string: set() for string in strings}
+        skip = {string: self._given(string) for string in strings}
         for _ in range(BUILDS):
             instead, edits, number = {}, {}, 1
             for position, string in enumerate(strings):
@@ -329,13 +386,14 @@ class Search:
     # -- the search --
 
     def _mending(self, trial: Tried) -> list[_Edit]:
-        """The edits that mend a case."""
+        """The edits that mend a case. Of a gradient, those of forward's kernels are tried only where none of backward's does."""
         started = time.monotonic()
         self.model(trial)
         good = []
         often = collections.Counter(edit.mutant.kind for edit in self.edits.values())
-        for edit in sorted(self.edits.values(), key=lambda edit: often[edit.mutant.kind]):
-            if time.monotonic() - started > SECONDS:
+        behind = suspects.backward_lines(self.source.text) if trial.truth is not None else set()
+        for edit in sorted(self.edits.values(), key=lambda edit: (edit.line not in behind, often[edit.mutant.kind])):
+            if time.monotonic() - started > SECONDS or (good and behind and edit.line not in behind):
                 break
             self.tried += 1
             if self._right(edit.mutant.number):
@@ -382,11 +440,12 @@ class Search:
         """Whether the case in hand comes out right with an edit."""
         from grader import channel
 
-        reply, trial = self.forward(number), self.trial
-        if not isinstance(reply, channel.Outputs) or len(reply.runs) != 1 or len(reply.runs[0].results) != len(trial.eager):
+        reply, trial = self.call(number), self.trial
+        runs = reply.runs if isinstance(reply, channel.Outputs) else [reply] if isinstance(reply, channel.Gradients) else []
+        if len(runs) != 1 or len(runs[0].results) != len(trial.eager):
             return False
-        for result, expected, eager, allowed in zip(reply.runs[0].results, trial.expected, trial.eager, trial.allowed):
-            if result.data is None or list(eager.shape) != result.shape or channel.name_of(eager.dtype) != result.dtype:
+        for result, expected, eager, allowed in zip(runs[0].results, trial.expected, trial.eager, trial.allowed):
+            if result is None or result.data is None or list(eager.shape) != result.shape or channel.name_of(eager.dtype) != result.dtype:
                 return False
             try:
                 got = channel.unraw(result.dtype, result.shape, result.data).double()
@@ -402,7 +461,7 @@ class Search:
         from grader.channel import Failure
 
         self.model(trial)
-        reply = self.forward(mutants.BIRTH)
+        reply = self.call(mutants.BIRTH)
         if not isinstance(reply, Failure) or "`finite`" not in reply.message or not reply.source_line:
             return None
         return next((line for string in self.strings if (line := contract.locate(self.source, string, reply.source_line))), None)
@@ -414,8 +473,8 @@ class Search:
         kind = best.mutant.kind
         also = tuple(dict.fromkeys(edit.line for edit in good if edit.line not in (best.line, best.until)))
         line, until = self._span(best, good)
-        opening = SAID[kind].format(line=line, until=until)
-        failing = sum(case.status is Status.failed for case in verdict.stage("correct").cases)
+        opening = SAID["variable" if kind == "order" and until == line else kind].format(line=line, until=until)
+        failing = sum(case.status is Status.failed for case in verdict.first_problem.cases)
         which = "the failing case comes" if failing == 1 else "the failing cases come" if best.mended == self.tested else "some of the failing cases come"
         more = f" So {'it does' if failing == 1 else 'they do'} with an edit of line {also[0]}." if len(also) == 1 and kind not in MISSING else ""
         return Lead(line, until if kind in MISSING | {"order"} else 0, f"{opening}, {which} out right.{more}", kind, also)

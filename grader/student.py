@@ -43,6 +43,24 @@ def exercises() -> list[str]:
     return sorted(found | {file.parent.name + BACKWARD for file in KERNELS_REF.glob("*/backward.py")})
 
 
+def empty_places(text: str) -> list[int]:
+    """Lines, from 1, of the marked places of a student's file behind which the kernel ends, or the next place stands, without any code."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    marks = [MARK + ":" in line for _, line in lines]
+    return [lines[i][0] for i, marked in enumerate(marks[:-1]) if marked and (marks[i + 1] or lines[i + 1][1].startswith("}"))]
+
+
+def given_lines(text: str, exercise: str) -> set[int]:
+    """Lines, from 1, that a file has from the exercise's stub: none where it was not made from it, that is where it lacks most of the stub."""
+    if exercise not in exercises():
+        return set()
+    stub = [line for line in skeleton(source_of(exercise).read_text(encoding="utf-8"), exercise).splitlines() if line.strip()]
+    lines = text.splitlines()
+    if 2 * len(set(stub) & set(lines)) < len(set(stub)):
+        return set()
+    return {number for number, line in enumerate(lines, 1) if line in stub}
+
+
 def exercise_of(submission: Path, problem: str) -> str:
     """The exercise that a file answers, whose problem is known: problem_backward where its name or its folder's says so."""
     backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")

@@ -187,8 +187,19 @@ class WrongMap(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     bits: str
 
 
+class Launch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A kernel's launch; grid and block as (x, y, z)."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What was seen, where. Every field is optional; indices and coordinates count from 0, lines from 1."""
+    """What was seen, where. Every field is optional; indices and coordinates count from 0, lines from 1.
+
+    launches: on a CPU the kernels of the call that gave these values, or of its backward, oldest first, of many the last 16.
+    """
 
     case: str | None = None
     gradient: str | None = None  # of which input or weight, such as x or gn.weight
@@ -201,6 +212,7 @@ class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_
     max_error: float | None = None
     tolerance: float | None = None
     wrong: WrongMap | None = None
+    launches: list[Launch] = []
     kernel: str | None = None
     block: list[int] | None = None
     thread: list[int] | None = None

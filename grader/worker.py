@@ -393,8 +393,10 @@ class Worker:
                 before = [raw_or_none(value, self.gpu) for value in inputs]
                 room = command.outputs[position] if command.outputs else []
                 self.stain(room)
+                self.launches()
                 output = self.model(*inputs)
                 self.synchronise()
+                launches = self.launches()
                 tensors = flatten(output)
                 results = [self.deliver(t, room, n, command.max_bytes) for n, t in enumerate(tensors)]
                 runs.append(
@@ -404,6 +406,7 @@ class Worker:
                         modified=[n for n, data in enumerate(before) if data is not None and channel.raw(inputs[n]) != data],
                         aliases=[n for n, value in enumerate(inputs) if any(channel.overlap(t, value) for t in tensors)],
                         reuses=any(channel.overlap(t, old) for t in tensors for one in self.held for old in one),
+                        launches=launches,
                     )
                 )
                 self.held.append(tensors)
@@ -411,6 +414,8 @@ class Worker:
 
     def gradient(self, command: channel.Gradient) -> channel.Reply:
         """Run forward and backward once and describe the gradients that came back."""
+        if self.instead:
+            self.choose(command.mutant)
         if command.check and not self.gpu and _simt_works():
             made = channel.Gradients(graph=True)
             with simt.check(schedule=command.schedule, seconds=command.kernel_seconds) as report:
@@ -443,9 +448,10 @@ class Worker:
         before = [value if value is None else raw_or_none(value, self.gpu) for value in mine]
         self.stain(command.outputs)
         self.backward = True
+        self.launches()
         made = gradients(outputs, [value for value in wanted if value is not None], upstream)
         self.synchronise()
-        self.backward = False
+        launches, self.backward = self.launches(), False
         made = [None if value is None else made.pop(0) for value in wanted]
         self.held.append([value for value in made if value is not None])
         return channel.Gradients(
@@ -453,6 +459,7 @@ class Worker:
             results=[None if v is None else self.deliver(v, command.outputs, n, command.max_bytes) for n, v in enumerate(made)],
             unknown=[n for n, value in enumerate(wanted) if value is None],
             modified=[n for n, data in enumerate(before) if data is not None and channel.raw(mine[n]) != data],
+            launches=launches,
         )
 
     def wanted(self, inputs: list, command: channel.Gradient | channel.Prepare) -> list[torch.Tensor | None]:
@@ -533,6 +540,12 @@ class Worker:
         if self.gpu or not _simt_works():
             return contextlib.nullcontext()
         return simt.run(schedule=schedule, guard=guard, seconds=seconds)
+
+    def launches(self) -> list[channel.Launch]:
+        """The kernels launched since this was last called; on a GPU nobody counts them."""
+        if self.gpu or not _simt_works():
+            return []
+        return [channel.Launch(shorten(kernel, 200), grid, block) for kernel, grid, block in simt.take_launches()]
 
     def synchronise(self) -> None:
         """Wait for the GPU, so that an error of a kernel comes up where it belongs, also one nobody looked at."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.pictures.access_map import access_map, past_the_end
+from grader.pictures.alignment_map import alignment_map
 from grader.pictures.bank_map import bank_map
 from grader.pictures.error_map import error_map
 from grader.pictures.explain import of, of_line
@@ -17,6 +18,6 @@ from grader.pictures.roofline import Point, Roof, point_of, roof_of, roofline
 from grader.pictures.waterfall import Launched, launches_of, waterfall
 
 __all__ = [
-    "Access", "Add", "Launched", "Meeting", "Picture", "Point", "Roof", "Step", "access_map", "bank_map", "error_map", "ladder", "launch_map", "launches_of", "of",
-    "of_line", "past_the_end", "point_of", "race_map", "reduction_tree", "roof_of", "roofline", "steps_of", "waterfall",
+    "Access", "Add", "Launched", "Meeting", "Picture", "Point", "Roof", "Step", "access_map", "alignment_map", "bank_map", "error_map", "ladder",
+    "launch_map", "launches_of", "of", "of_line", "past_the_end", "point_of", "race_map", "reduction_tree", "roof_of", "roofline", "steps_of", "waterfall",
 ]  # fmt: skip

@@ -19,8 +19,8 @@ BORDERS = 40  # lines of one kind in a plane at most: more would hide it
 
 
 def error_map(
-    wrong=None, *, expected=None, got=None, tolerance=None, tile: Sequence[int] | None = None, block: int | None = None, pattern: str | None = None,
-    what: str = "the output",
+    wrong=None, *, expected=None, got=None, tolerance=None, tile: Sequence[int] | None = None, block: int | None = None, blocks: int | None = None,
+    pattern: str | None = None, what: str = "the output",
 ) -> Picture:  # fmt: skip
     """Where an output is wrong: the planes (H x W) that have wrong elements, and how many each image and channel has.
 
@@ -28,7 +28,7 @@ def error_map(
         expected and got, arrays or tensors, of which those elements are wrong that differ by more than tolerance (a number or an
         array; 1e-4 of the value plus 1e-5 by default) or are NaN where expected is not.
     tile: (rows, columns) of an output tile, whose borders are drawn. block: threads of a block where thread i of the grid
-        writes element i of the flat output: the borders are drawn where the next block begins.
+        writes element i of the flat output: the borders are drawn where the next block begins. blocks: how many there were, if known.
     pattern: what is wrong in words ("last row"), for the heading. what: whose values they are.
     ValueError if nothing is wrong or the shapes do not agree.
     """
@@ -46,7 +46,7 @@ def error_map(
     alt = f"{share} of {what} [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
     if planes.shape[0] * planes.shape[1] > 1:
         alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) have wrong values."
-    alt += _at_borders(planes, tile, block if exact else None, cell)
+    alt += _at_borders(planes, tile, block if exact else None, blocks, cell)
     told = (cell, shape, folded, sides)
     return Picture("Error map", alt, lambda: _draw(planes, told, tile, block if exact else None, share, where))
 
@@ -86,8 +86,8 @@ def _planes(mask: np.ndarray, shape: list[int]) -> tuple[np.ndarray, bool]:
     return folded.reshape(1, 1, rows, columns), True
 
 
-def _at_borders(planes: np.ndarray, tile, block, cell) -> str:
-    """A sentence if every wrong element lies next to a border of its tile, or in the last block."""
+def _at_borders(planes: np.ndarray, tile, block, blocks, cell) -> str:
+    """A sentence if every wrong element lies next to a border of its tile, in the last block, or behind it."""
     if tile and max(cell) == 1:
         rows, columns = np.nonzero(planes.any((0, 1)))
         h, w = tile
@@ -95,6 +95,8 @@ def _at_borders(planes: np.ndarray, tile, block, cell) -> str:
         inside = (planes.shape[2] * planes.shape[3]) / ((planes.shape[2] / h) * (planes.shape[3] / w)) > 2 * (h + w)
         if edge.all() and inside:
             return f" All of them lie at the borders of the {h} × {w} tiles."
+    if block and blocks and blocks * block < planes.size and not planes.reshape(-1)[: blocks * block].any():
+        return f" All of them lie behind the elements of the launch's {blocks} blocks of {block} threads."
     if block and planes.reshape(-1)[: (planes.size - 1) // block * block].sum() == 0 and planes.size > block:
         return f" All of them are elements of block {(planes.size - 1) // block}, the last one of {block} threads."
     return ""
@@ -123,7 +125,8 @@ def _draw(planes, told, tile, block, share, where):
     wide = max(min(side, tall * columns / rows), 0.35)
     top = 1.06 if several else 0.72
     overview_height = min(2.6, max(0.8, 0.22 * planes.shape[0])) if several else 0
-    borders = f"dashed: borders of {tile[0]} × {tile[1]} tiles" if tile else f"dashed: where a block of {block:,} threads ends" if block else ""
+    ends = block and any(_block_ends(_offset(planes, n, c), rows * columns, block) for n, c, _ in chosen)
+    borders = f"dashed: borders of {tile[0]} × {tile[1]} tiles" if tile else f"dashed: where a block of {block:,} threads ends" if ends else ""
     height = top + max(tall, overview_height) + (0.78 if borders else 0.55)
     words = f"output {' × '.join(map(str, shape))}, orange where it is wrong" + (f"; each cell {' × '.join(map(str, cell))} elements" if max(cell) > 1 else "")
     figure = new_figure(height, f"{share[:1].upper() + share[1:]} wrong{where}", words, borders)
@@ -131,7 +134,7 @@ def _draw(planes, told, tile, block, share, where):
         _overview(figure, planes, chosen, overview, top, overview_height)
     for i, (n, c, like) in enumerate(chosen):
         ax = axes(figure, left + i * (wide + GAP), top, wide, tall, bare=False)
-        _plane(ax, planes[n, c], (n * planes.shape[1] + c) * rows * columns, tile, block, cell, math.prod(shape) if folded else 0, sides)
+        _plane(ax, planes[n, c], _offset(planes, n, c), tile, block, cell, math.prod(shape) if folded else 0, sides)
         if i:
             ax.set_ylabel("")
         if several:
@@ -139,6 +142,11 @@ def _draw(planes, told, tile, block, share, where):
             name = f"image {n}, channel {c}" if len(shape) >= 4 else f"item {n}"
             ax.set_title(f"{name}\n{planes[n, c].sum():,} wrong{more}", pad=5, fontsize=8.5)
     return figure
+
+
+def _offset(planes: np.ndarray, image: int, channel: int) -> int:
+    """The number of the plane's first element in the flat output."""
+    return (image * planes.shape[1] + channel) * planes.shape[2] * planes.shape[3]
 
 
 def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: tuple[str, str]) -> None:
@@ -181,12 +189,15 @@ def _number(axis, n: int, each: int) -> None:
     axis.set_ticks([i + 0.5 for i in range(0, n, step)], [f"{i * each:,}" for i in range(0, n, step)])
 
 
+def _block_ends(offset: int, elements: int, block: int) -> Sequence[int]:
+    """The elements of a plane with which a next block begins; none where they would be too many to draw."""
+    starts = range(-(-max(offset, 1) // block) * block, offset + elements, block)
+    return starts if len(starts) <= BORDERS else ()
+
+
 def _block_borders(ax, rows: int, columns: int, offset: int, block: int, look: dict) -> None:
     """Steps where one block's elements end and the next one's begin, in the plane that begins at element `offset`."""
-    starts = range(-(-max(offset, 1) // block) * block, offset + rows * columns, block)
-    if len(starts) > BORDERS:
-        return
-    for start in starts:
+    for start in _block_ends(offset, rows * columns, block):
         row, column = divmod(start - offset, columns)
         ax.plot([columns, column, column, 0], [row, row, row + 1, row + 1], **look) if column else ax.hlines(row, 0, columns, **look)
 

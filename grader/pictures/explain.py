@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from grader.pictures.access_map import access_map, past_the_end
+from grader.pictures.alignment_map import alignment_map
 from grader.pictures.bank_map import bank_map
 from grader.pictures.error_map import error_map
 from grader.pictures.picture import Picture, clipped
 from grader.pictures.race_map import Access, race_map
-from grader.verdict import Evidence, Reason, Stage, Verdict
+from grader.verdict import Evidence, Launch, Reason, Stage, Verdict
 
 _OUTSIDE = re.compile(r"(reads|writes|updates atomically) element (-?\d+) of `(\w+)`(?:, which has | \()(\d+) elements?")
 _RACE = re.compile(
     r"(reads|writes|updates atomically) element (-?\d+) of `(\w+)`.*?, which thread \((\d+), (\d+), (\d+)\) of (?:the same block|block \((\d+), (\d+), (\d+)\)) "
     r"(reads|writes|updates atomically)(?: in line (\d+))?"
+)
+_MISALIGNED = re.compile(
+    r"(reads|writes|updates atomically) (\d+) bytes at once of (`\w+`|[\w ]+), at an address .*? begins at byte (\d+) of (\d+), (\d+) past a multiple"
 )
 _BLOCK = re.compile(r"last full block of (\d+)")  # grader.pattern's words
 _VALUES = {
@@ -23,12 +28,12 @@ _VALUES = {
 }
 
 
-def of(verdict: Verdict, launches=()) -> list[Picture]:
+def of(verdict: Verdict) -> list[Picture]:
     """The pictures that explain the first stage that did not pass; none where no picture helps.
 
-    Wrong values: the error map, unless all values are wrong alike. An access past an array's end: where it lies. A race, also where it
-    is what the checks found behind wrong values: the two threads.
-    launches: simt.Launch of that case if they are known; the borders of the last one's blocks are drawn over the error map.
+    Wrong values: the error map, unless all values are wrong alike, with the borders of blocks where a launch fits the output. An
+    access past an array's end, or misaligned: where it lies. A race, also where it is what the checks found behind wrong values: the
+    two threads.
     """
     stage = verdict.first_problem
     if stage is None or not stage.evidence:
@@ -36,16 +41,19 @@ def of(verdict: Verdict, launches=()) -> list[Picture]:
     evidence = stage.evidence[0]
     races = [picture for one in verdict.stages if one.reason is Reason.race and one.evidence for picture in _meeting(one, one.evidence[0])]
     if stage.reason in _VALUES:
-        return _wrong(evidence, launches) + races
+        return _wrong(evidence) + races
     if stage.reason is Reason.out_of_bounds:
         return _outside(stage, evidence)
+    if stage.reason is Reason.misaligned:
+        return _misaligned(stage, evidence)
     return races
 
 
-def _wrong(evidence: Evidence, launches) -> list[Picture]:
+def _wrong(evidence: Evidence) -> list[Picture]:
     if evidence.wrong is None or evidence.wrong_count == evidence.total:
         return []
-    borders = _borders(launches[-1], evidence.wrong.shape) if launches else {}
+    shape = evidence.wrong.shape
+    borders = next((found for launch in reversed(evidence.launches) if (found := _borders(launch, shape))), {})
     if not borders and (block := _BLOCK.search(evidence.pattern or "")):
         borders = {"block": int(block[1])}
     try:
@@ -55,16 +63,14 @@ def _wrong(evidence: Evidence, launches) -> list[Picture]:
         return []
 
 
-def _borders(launch, shape: list[int]) -> dict:
-    """How the launch's blocks lie over the output, as far as its numbers tell: in two dimensions rows and columns, in one the flat
-    elements."""
-    threads, elements = launch.block, 1
-    for n in shape:
-        elements *= n
-    if len(shape) >= 2 and threads[1] > 1 and launch.grid[0] * threads[0] >= shape[-1] and launch.grid[1] * threads[1] >= shape[-2]:
-        return {"tile": (threads[1], threads[0])}
-    if threads[1] == threads[2] == 1 and abs(launch.grid[0] - -(-elements // threads[0])) <= 1:
-        return {"block": threads[0]}
+def _borders(launch: Launch, shape: list[int]) -> dict:
+    """How the launch's blocks lie over an output, if its numbers fit that: in two dimensions rows and columns, in one the flat elements."""
+    (gx, gy, gz), (bx, by, bz) = launch.grid, launch.block
+    if max(gx, gy) > 1 and min(bx, by) > 1 and len(shape) >= 2 and (gx, gy) == (-(-shape[-1] // bx), -(-shape[-2] // by)):
+        return {"tile": (by, bx)}
+    elements = math.prod(shape)
+    if gx > 1 and bx > 1 and gy == gz == by == bz == 1 and gx in (elements // bx, -(-elements // bx)):  # rounded down is a common mistake
+        return {"block": bx, "blocks": gx}
     return {}
 
 
@@ -75,8 +81,23 @@ def _outside(stage: Stage, evidence: Evidence) -> list[Picture]:
     verb, index, array, elements = found[1], int(found[2]), found[3], int(found[4])
     if 0 <= index < elements:
         return []
-    who = {"thread": evidence.thread, "block": evidence.block} if evidence.thread and evidence.block else {}
-    return [past_the_end(array, index, elements, verb=verb, text=evidence.text or "", **who)]
+    return [past_the_end(array, index, elements, verb=verb, text=evidence.text or "", **_who(evidence))]
+
+
+def _misaligned(stage: Stage, evidence: Evidence) -> list[Picture]:
+    found = _MISALIGNED.search(stage.message)
+    if not found:
+        return []
+    width, byte, size, past = map(int, found.group(2, 4, 5, 6))
+    try:
+        return [alignment_map(found[3].strip("`"), byte, width, past, size=size, verb=found[1], text=evidence.text or "", **_who(evidence))]
+    except ValueError:
+        return []
+
+
+def _who(evidence: Evidence) -> dict:
+    """Thread and block, where both are known."""
+    return {"thread": evidence.thread, "block": evidence.block} if evidence.thread and evidence.block else {}
 
 
 def _meeting(stage: Stage, evidence: Evidence) -> list[Picture]:

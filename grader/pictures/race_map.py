@@ -41,13 +41,13 @@ def outcomes(one: Access, other: Access) -> tuple[str, str]:
     """What is found, or left, when `one` comes first, and when `other` does."""
     readers = [access for access in (one, other) if access.verb == "reads"]
     if not readers:
-        return tuple(f"{_short(last)}'s value stays" for last in (other, one))
+        return tuple(f"{_name(last, first)}'s value stays" for first, last in ((one, other), (other, one)))
     return ("the old value is read", "the new value is read") if readers[0] is one else ("the new value is read", "the old value is read")
 
 
 def _found(one: Access, other: Access) -> str:
     first, second = outcomes(one, other)
-    return f"if {_short(one)} does, {first}, else {second}"
+    return f"if {_name(one, other)} does, {first}, else {second}"
 
 
 def _who(access: Access, block: bool = True) -> str:
@@ -57,6 +57,11 @@ def _who(access: Access, block: bool = True) -> str:
 
 def _short(access: Access) -> str:
     return f"thread {_tuple(access.thread)}"
+
+
+def _name(access: Access, beside: Access) -> str:
+    """What tells the two apart: the thread, or its block where the threads have the same number."""
+    return f"block {_tuple(access.block)}" if access.thread == beside.thread else _short(access)
 
 
 def _at(access: Access) -> str:
@@ -73,7 +78,7 @@ def _draw(array: str, index: int, one: Access, other: Access):
         ax = axes(figure, 0.16 + number * 3.92, 0.72, 3.76, 2.05)
         ax.set_xlim(0, 3.76)
         ax.set_ylim(2.05, 0)
-        ax.text(0, 0.1, f"If {_short(first)} comes first", fontsize=9.5, fontweight="bold", va="center")
+        ax.text(0, 0.1, f"If {_name(first, second)} comes first", fontsize=9.5, fontweight="bold", va="center")
         for column, access in enumerate((one, other)):
             x = column * 1.92
             ax.plot([x + 0.9, x + 0.9], [0.5, 1.72], color=LINE, zorder=0)

@@ -143,10 +143,10 @@ def _matmul(a, b):
 def _scale_maxpool_clamp(name, m, x):
     k, scale = m.maxpool.kernel_size, m.scale.detach()
 
-    def pooled(v):
+    def pooled(v, largest=np.maximum):
         rows, columns = v.shape[2] // k, v.shape[3] // k
         windows = v.numpy()[:, :, : rows * k, : columns * k].reshape(*v.shape[:2], rows, k, columns, k)
-        return torch.from_numpy(windows.max(axis=(3, 5)))
+        return torch.from_numpy(largest.reduce(largest.reduce(windows, axis=5), axis=3))
 
     def clamped(v):
         return v.clamp(m.clamp_min, m.clamp_max)
@@ -155,6 +155,7 @@ def _scale_maxpool_clamp(name, m, x):
     wrong = {
         "scale behind the maximum": clamped(pooled(x) * scale), "clamp before the scale": pooled(clamped(x) * scale), "no clamp": pooled(x * scale),
         "a maximum that starts at 0": clamped(pooled(x * scale).clamp_min(0)), "half inputs": clamped(pooled(half(x) * scale)),
+        "a maximum that loses NaN": clamped(pooled(x * scale, np.fmax)),
     }  # fmt: skip
     return honest, wrong | {"half result": half(clamped(pooled(x * scale)))}
 

@@ -36,6 +36,27 @@ def test_as_a_search_afterwards():
 
 
 @cpu_only
+def test_a_wrong_gradient():
+    """Of a kernel of backward with a wrong line, and a right forward, is that line named?"""
+    path = SPECIMENS / "logsumexp_wrong_gradient_unasked.py"
+    beside = Beside()
+    verdict = graded(path, "logsumexp", beside)
+    lead = beside.lead(verdict)
+    beside.close()
+    assert verdict.first_problem.name == "gradient" and verdict.stage("correct").reason is None
+    assert "gx[first + c * pixels] = expf(" in path.read_text(encoding="utf-8").splitlines()[lead.line - 1]
+
+
+@cpu_only
+def test_no_edit_mends_a_gradient():
+    """Where two terms of a gradient are missing, is no line accused, though some edit mends a case whose gradients are nearly 0?"""
+    beside = Beside()
+    verdict = graded(SPECIMENS / "groupnorm_backward_mean_forgotten.py", "groupnorm", beside)
+    assert verdict.reason == "wrong_gradient" and beside.lead(verdict) is None
+    beside.close()
+
+
+@cpu_only
 def test_nothing_wrong_nothing_started():
     """Where all is right, is no second worker started?"""
     started = []

@@ -103,6 +103,18 @@ def test_nothing_that_changes_from_run_to_run(monkeypatch):
 # --- hints ------------------------------------------------------------------------------------------------------------
 
 
+def test_an_empty_place_is_named():
+    """Is a marked place that is still empty named by its line, and none where code stands behind the mark?"""
+    untouched = (student.KERNELS_STUDENT / "groupnorm.py").read_text(encoding="utf-8")
+    first, second = student.empty_places(untouched)
+    lines = untouched.splitlines()
+    half = "\n".join([*lines[:first], "    float sum = 0.0f;", *lines[first:]])
+    shown_of = lambda text: repr(desk.Checked(verdict_of(), cells.Subject("x.py", Path("x.py"), text, "groupnorm", None), []))  # noqa: E731
+    assert f"Still empty: the marked place in line {second + 1}." in shown_of(half)
+    assert "Still empty" not in shown_of(half.replace(lines[second - 1], lines[second - 1] + "\n    int c = 0;"))
+    assert student.empty_places(student.skeleton(student.source_of("groupnorm").read_text(encoding="utf-8"), "groupnorm")) == [first, second]
+
+
 def test_hints_go_further_each_time():
     """Does each call give the next hint, and does the display then have what was given?"""
     made = desk.Checked(verdict_of(), cells.Subject("x.py", Path("x.py"), SOURCE, "groupnorm", None), [])
@@ -120,7 +132,20 @@ def test_a_check_names_the_line():
     assert "line 16" in made.lead.words and made.lead.words in repr(made) and "return;" not in made.lead.words
     assert re.findall(r"^→.*$", repr(made), re.MULTILINE) == ["→ 16 │     if (oy >= OH - 1) return;"]
     assert str(made.hint()) == hints.of(made.verdict)[0]
-    assert desk.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d").lead is made.lead
+    again = desk.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
+    assert again.lead is made.lead and "save it first" in repr(again) and "save it first" not in repr(made)
+
+
+@cpu_only
+def test_a_late_line_is_the_first_hint(monkeypatch):
+    """Where the search takes longer than a check should, does the check say so, and does the first hint wait for the line?"""
+    monkeypatch.setattr(desk, "PATIENCE", 0.0)
+    monkeypatch.setattr(desk.shown, "plain", lambda: False)
+    made = desk.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d", seed=7)
+    assert made.lead is not None or "still being looked for" in repr(made)
+    assert "line 16" in str(made.hint()) or made.lead is not None
+    assert made.lead is not None and "→ 16 │" in repr(made) and "still being looked for" not in repr(made)
+    monkeypatch.setattr(desk, "_looking", desk.Looking())
 
 
 @pytest.mark.parametrize("name", student.exercises())

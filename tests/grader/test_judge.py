@@ -386,6 +386,27 @@ def test_a_compile_error_is_told_by_the_line_of_the_file(judged):
     assert verdict.first_problem.evidence[0].line == line_of(source, "s[i % width]")
 
 
+def test_the_launches_of_the_failing_call_are_in_the_evidence(judged):
+    """Of two kernels, launched once a call, are both told with their grids and blocks, in order, and those of the failing case alone?"""
+    first = "    scale_rows<<<(n + 127) / 128, 128>>>"
+    more = "    scale_rows<<<dim3(1, 2, 3), dim3(4, 5, 6)>>>(x.data_ptr<float>(), s.data_ptr<float>(), y.data_ptr<float>(), 0, 1);\n"
+    assert first in CUDA
+    verdict = judged(CUDA.replace(first, more + first).replace("x[i] * s[i % width];", "x[i] * s[i % width] + (n > 6);"))
+    (evidence,) = verdict.stage("correct").evidence
+    assert (verdict.reason, evidence.case) == (Reason.wrong_values, "wide")
+    assert {one.kernel for one in evidence.launches} == {"scale_rows"}
+    assert [(one.grid, one.block) for one in evidence.launches] == [((1, 2, 3), (4, 5, 6)), ((1, 1, 1), (128, 1, 1))]
+
+
+def test_a_misaligned_access_that_stops_the_kernel_is_told_with_its_address(judged):
+    """The processor tells no address of a float4 that is copied whole: is the sentence the checks' one, with the numbers?"""
+    line = "if (i < n) y[i] = x[i] * s[i % width];"
+    verdict = judged(CUDA.replace(line, f"{line} if (i == 0) *(float4*)(y + 1) = *(const float4*)(x + 2);"))
+    assert (verdict.first_problem.name, verdict.reason) == (StageName.correct, Reason.misaligned)
+    said = verdict.first_problem.message
+    assert "16 bytes at once of `" in said and ("It begins at byte 8 of 24, 8 past" in said or "It begins at byte 4 of 24, 4 past" in said)
+
+
 def test_a_missing_barrier_is_a_race(judged):
     racing = CUDA.replace(
         "if (i < n) y[i] = x[i] * s[i % width];",

@@ -84,6 +84,13 @@ def test_only_the_first_fits_what_is_meant():
     assert messages.explain("something quite different happened", "x = 1;") is None
 
 
+def test_the_line_without_a_semicolon():
+    """Is the line above named where it has no semicolon, and the line itself where the one above is complete?"""
+    explain = lambda source: messages.explain("expected ‘;’ before ‘float’", "", source, 2).text  # noqa: E731
+    assert explain("int i = threadIdx.x\nfloat y = x[i];") == "A semicolon is missing, most often at the end of the line above, `int i = threadIdx.x`."
+    assert explain("float sum = 0.0f;  // the start\nsum += x[i]\nfloat y = sum;") == "A semicolon is missing in this line, most often at its end."
+
+
 def test_words_are_filled_in():
     """Is the name that the compiler does not know named in the explanation?"""
     assert "`__shfl_down_sync`" in messages.explain("identifier \"__shfl_down\" is undefined").text.replace("write __shfl_down_sync", "`__shfl_down_sync`")

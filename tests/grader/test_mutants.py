@@ -121,6 +121,25 @@ def test_references_are_unchanged(name):
         assert sum(first < one.line < last for one in edits) > 50
 
 
+def test_two_variables_change_places():
+    """Is an index with two variables exchanged in it offered once for each pair, and does it give what the exchanged text gives?"""
+    index, swapped = "x[(c + 1) * 2 + w - 2]", "x[(w + 1) * 2 + c - 2]"
+    source = SOURCE.replace("x[c * W + j] - 1.0f", index).replace("j <= w", "j < 1")
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "swapped"]
+    x = torch.randn(2, 2)
+    assert same(run(text, x, number), run(source.replace(index, swapped), x)) and not same(run(text, x), run(text, x, number))
+
+
+def test_a_sum_that_is_set_anew_in_each_pass():
+    """Is a loop offered in which only the first pass sets the sum?"""
+    source = SOURCE.replace("for (int j = 0; j <= w; ++j) sum", "for (int j = 0; j <= w; ++j) {\n sum = 0.0f; sum").replace("1.0f;\n", "1.0f; }\n", 1)
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "first pass"]
+    x = torch.randn(3, 5)
+    assert same(run(text, x, number), run(SOURCE, x)) and same(run(text, x), run(source, x)) and not same(run(source, x), run(SOURCE, x))
+
+
 def test_barriers_are_offered_where_shared_memory_is():
     """Is a barrier offered between two statements of a kernel with shared memory, and none elsewhere?"""
     source = "__global__ void k(float* y) {\n  __shared__ float a[8];\n  a[threadIdx.x] = 1;\n  y[threadIdx.x] = a[7 - threadIdx.x];\n}\n"

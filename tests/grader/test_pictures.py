@@ -1,6 +1,7 @@
 """Pictures: is what is drawn what the numbers say, do the words state it, and is nothing cut off?"""
 
 import json
+import math
 import os
 import random
 import re
@@ -19,7 +20,7 @@ from grader.compare import compare
 from grader.pictures.error_map import boxes
 from grader.pictures.reduction_tree import KINDS, steps_of, sums
 from grader.pictures import request as rules
-from grader.verdict import Evidence, Outcome, Reason, Stage, StageName, Status, Submission, Verdict, WrongMap, from_json, to_json
+from grader.verdict import Evidence, Launch, Outcome, Reason, Stage, StageName, Status, Submission, Verdict, WrongMap, from_json, to_json
 from grader.wrong import CELLS, pack, unpack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -220,8 +221,34 @@ def test_does_a_wrong_result_s_verdict_get_its_error_map():
     (picture,) = pictures.of(verdict_of(found.reason, found.evidence[0], found.message))
     assert picture.name == "Error map"
     assert picture.alt.startswith("20 of 800 values of the output [2 × 4 × 10 × 10] are wrong: only channel 2, last row")
-    launch = type("Launch", (), {"grid": (2, 2, 8), "block": (8, 8, 1)})
-    assert "8 × 8 tiles" in words(pictures.of(verdict_of(found.reason, found.evidence[0]), [launch])[0])
+
+
+def test_are_the_borders_those_of_the_last_launch_that_fits_the_output():
+    """Tiles of rows and columns, flat blocks, a grid rounded down; and none where no launch fits, or one block does it all?"""
+    bad = torch.zeros(2, 1, 20, 30, dtype=torch.bool)
+    bad[1, 0, 19] = True
+    fits, other = ("k", (4, 3, 2), (8, 8, 1)), ("pad", (5, 5, 2), (8, 8, 1))
+    flat, small = ("f", (10, 1, 1), (128, 1, 1)), ("g", (9, 1, 1), (128, 1, 1))
+
+    def shown(*launches):
+        told = [Launch(kernel=kernel, grid=grid, block=block) for kernel, grid, block in launches]
+        (picture,) = pictures.of(verdict_of(Reason.wrong_values, Evidence(wrong=pack(bad), wrong_count=30, total=1200, launches=told)))
+        return words(picture), picture.alt
+
+    assert "8 × 8 tiles" in shown(flat, fits, other)[0]
+    assert "where a block of 128 threads ends" in shown(fits, flat)[0] and "elements of block 9, the last one of 128 threads" in shown(flat)[1]
+    assert "All of them lie behind the elements of the launch's 9 blocks of 128 threads." in shown(small)[1]
+    for none in ((), (other,), (("one", (1, 1, 1), (1024, 1, 1)),), (("y", (10, 2, 1), (128, 1, 1)),)):
+        assert "dashed" not in shown(*none)[0]
+
+
+def test_are_borders_named_only_where_one_is_drawn():
+    """A block of 1000 threads ends in the second plane of 600 elements, not in the first."""
+    bad = np.zeros((1, 4, 20, 30), bool)
+    bad[0, 0, 0] = True
+    assert "dashed" not in words(pictures.error_map(bad, block=1000))
+    bad[0, 1, 1] = True
+    assert "dashed" in words(pictures.error_map(bad, block=1000))
 
 
 def test_does_a_whole_wrong_output_get_no_picture_nor_a_passed_verdict_nor_a_build_error():
@@ -239,6 +266,44 @@ def test_does_a_verdict_of_an_access_out_of_bounds_show_where_it_lies():
         assert "element 1,000 of x, 1 element past the end" in picture.alt
         assert "y[i] = x[i];" in words(picture)
     assert pictures.of(verdict_of(Reason.out_of_bounds, evidence, "Thread (0, 0, 0) uses the index 9 in an array of type int[9].")) == []
+
+
+def test_do_the_lines_of_an_alignment_map_stand_at_the_multiples_and_is_the_access_cut_by_them():
+    rng = random.Random(3)
+    for _ in range(30):
+        width = rng.choice([2, 4, 8, 16])
+        byte = rng.choice([n for n in range(400) if n % width])
+        size = rng.randrange(byte + width, byte + 60)
+        picture = pictures.alignment_map("x", byte, width, byte % width, size=size)
+        low, high = max(0, byte - byte % width - width), min(size, byte - byte % width + 3 * width)
+        lines = [n for n in range(low, high) if n % width == 0]
+        drawn = groups(picture, "alignment")
+        assert drawn["alignment-starts"] == len(lines) and drawn["alignment-access"] == 2
+        assert drawn["alignment-cells"] == -(-(high - low) // math.gcd(byte, width, 4))
+        assert sorted(set(map(int, re.findall(r"\d+", words(picture)))) & {*lines, byte}) == sorted({*lines, byte})
+        assert f"from byte {byte} on, {byte % width} byte" in picture.alt and f"past byte {byte - byte % width}," in picture.alt
+
+
+def test_is_what_is_aligned_refused():
+    for byte, width, past, size in ((32, 16, 0, 64), (4, 16, 16, 64), (-4, 16, 12, 64), (68, 16, 4, 64)):
+        with pytest.raises(ValueError):
+            pictures.alignment_map("x", byte, width, past, size=size)
+
+
+def test_does_a_verdict_of_a_misaligned_access_show_what_simt_found():
+    """Each thread reads a float4 that begins one float late."""
+    source = "__global__ void k(const float* x, float* y) { float4 v = *(const float4*)(x + 4 * threadIdx.x + 1); y[threadIdx.x] = v.x + v.w; }\n"
+    source += "void run(torch::Tensor x, torch::Tensor y) { k<<<1, 4>>>(x.data_ptr<float>(), y.data_ptr<float>()); }"
+    module = simt.load_inline("misaligned", "void run(torch::Tensor x, torch::Tensor y);", source, functions=["run"])
+    with simt.check() as report:
+        module.run(torch.zeros(32), torch.zeros(32))
+    (found,) = report.errors
+    assert (found.check, found.thread, found.index) == ("misaligned", (0, 0, 0), 1)
+    evidence = Evidence(thread=list(found.thread), block=list(found.block), text="float4 v = …;")
+    (picture,) = pictures.of(verdict_of(Reason.misaligned, evidence, found.message))
+    assert picture.alt.startswith("Thread (0, 0, 0) of block (0, 0, 0) reads 16 bytes at once of x from byte 4 on, 4 bytes past byte 0,")
+    assert "float4 v" in words(picture)
+    assert pictures.of(verdict_of(Reason.misaligned, evidence, "Kernel k reads at an address that is not a multiple of its size.")) == []
 
 
 # --- launch map ------------------------------------------------------------------------------------------------------
@@ -369,6 +434,9 @@ def test_are_both_orders_of_a_race_drawn_and_what_each_leaves_said():
     assert "the old value is read" in shown and "the new value is read" in shown and shown.index("old value") < shown.index("new value")
     both = pictures.race_map("a", 0, writer, pictures.Meeting((7, 0, 0), (3, 0, 0), "writes", 34))
     assert "another block" in both.alt and "thread (7, 0, 0)'s value stays" in words(both) and "thread (1, 0, 0)'s value stays" in words(both)
+    twins = pictures.race_map("y", 0, pictures.Meeting((0, 0, 0), (1, 0, 0), "writes"), pictures.Meeting((0, 0, 0), (2, 0, 0), "writes"))
+    assert twins.alt.endswith("if block (1, 0, 0) does, block (2, 0, 0)'s value stays, else block (1, 0, 0)'s value stays.")
+    assert {"If block (1, 0, 0) comes first", "If block (2, 0, 0) comes first"} <= set(re.findall(r"If block \(\d, 0, 0\) comes first", words(twins)))
 
 
 def test_is_what_is_no_race_refused():
@@ -423,6 +491,10 @@ def gallery():
         "past the end of one": pictures.past_the_end("x", 4, 1),
         "error map of one number a channel": pictures.error_map(np.arange(64).reshape(1, 64, 1, 1) > 0),
         "error map of one element": pictures.error_map(np.ones((1, 1), bool)),
+        "alignment map": pictures.alignment_map(
+            long, 2**40 + 6, 16, 6, verb="updates atomically", thread=(1023, 0, 63), block=(2**31 - 1, 65535, 65535), text=long
+        ),
+        "alignment map of few bytes": pictures.alignment_map("x", 2, 4, 2, size=6),
         "bank map": pictures.bank_map(strided, row=32, text="tile[threadIdx.x][threadIdx.y]"),
         "bank map, float4": pictures.bank_map(wide),
         "race": pictures.race_map("partial", 1, pictures.Meeting((0, 0, 0), (0, 0, 0), "reads", 16), pictures.Meeting((1, 0, 0), (0, 0, 0), "writes", 16)),

@@ -32,6 +32,8 @@ def lead_of(path: Path, problem: str):
         ("conv2d_swapped_rows_and_columns", "conv2d", "int oy = i % OH", "int ox = i / OH", "the other way round"),
         ("logsumexp_index_overflow", "logsumexp", "unsigned short", "", "a larger type"),
         ("logsumexp_infinity", "logsumexp", "sum += expf(", "", "no finite number"),
+        ("bias_scale_sigmoid_backward_last_image", "bias_scale_sigmoid", "b = s = 0.0f", "", "in the first pass of its loop alone"),
+        ("groupnorm_backward_mean_over_batch", "groupnorm", "gweight[c] = w / N", "", "another operator"),
         ("im2col_conv_missing_barrier", "im2col_conv", "b[ty][tx] =", "for (int j = 0", "wait for each other"),
     ],
 )

@@ -215,3 +215,15 @@ def test_every_solution_makes_an_exercise(name):
     assert (student.MARK in made or "defects are in this file" in made) and "<<<\n" not in made and "// >>>" not in made
     assert student.is_untouched(made, name) and not student.is_untouched(solution, name)
     assert student.skeleton(made, name) == made
+
+
+def test_given_lines():
+    """Are the stub's lines told from those that a student wrote, and none of a file that was not made from the stub?"""
+    stub = student.skeleton(student.source_of("logsumexp").read_text(encoding="utf-8"), "logsumexp")
+    lines = stub.splitlines()
+    at = next(n for n, line in enumerate(lines) if student.MARK in line)
+    text = "\n".join([*lines[: at + 1], "    float mine = 0.0f;  // written here", *lines[at + 1 :]])
+    given = student.given_lines(text, "logsumexp")
+    assert at + 2 not in given and {n for n, line in enumerate(lines[:at], 1) if line.strip()} <= given
+    assert student.given_lines("import torch\n\nclass ModelNew: pass\n", "logsumexp") == set()
+    assert student.given_lines(text, "nothing_of_ours") == set()

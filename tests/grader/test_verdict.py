@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from grader import verdict
+from grader import channel, findings, verdict
 from grader.verdict import Evidence, Measurement, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 
@@ -37,6 +37,21 @@ def made(**changes) -> Verdict:
 
 def test_a_verdict_survives_json():
     before = made(stages=made().stages[:1])
+    assert verdict.from_json(verdict.to_json(before)) == before
+
+
+def test_a_verdict_from_before_launches_were_told_is_read():
+    plain = json.loads(verdict.to_json(made()))
+    assert "launches" not in plain["stages"][1]["evidence"][0]
+    assert verdict.from_json(json.dumps(plain)).stages[1].evidence[0].launches == []
+
+
+def test_launches_that_can_be_none_are_left_out_and_many_cut_short():
+    """A worker may say anything: names of any length, grids of no block."""
+    told = [channel.Launch("k" * 1000, (1, 1, n), (32, 1, 1)) for n in range(-1, 40)]
+    kept = findings.of_launches([*told, channel.Launch("k", (2**40, 1, 1), (1, 1, 1))])
+    assert [one.grid[2] for one in kept] == list(range(25, 40)) and all(len(one.kernel) <= 400 for one in kept)
+    before = made(stages=[Stage(name=StageName.correct, status=Status.failed, evidence=[Evidence(launches=kept)])])
     assert verdict.from_json(verdict.to_json(before)) == before
 
 

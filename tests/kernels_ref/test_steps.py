@@ -52,7 +52,7 @@ def solve(step, instance, **options):
         model.load_state_dict(instance.model.state_dict(), strict=True)
         inputs = [x.clone() for x in instance.inputs]
         got = model(*inputs)
-        assert all(torch.equal(x, y) for x, y in zip(inputs, instance.inputs)), "an input was modified"
+        assert all(torch.allclose(x, y, rtol=0, atol=0, equal_nan=True) for x, y in zip(inputs, instance.inputs)), "an input was modified"
         return model, got
 
 

@@ -1,4 +1,4 @@
-"""The kernel contains inline PTX assembly, which only a GPU can run."""
+"""The kernel asks for a cache policy by inline PTX, which only a GPU can run."""
 
 import torch
 import torch.nn as nn
@@ -11,9 +11,9 @@ __global__ void fused_kernel(const float* x, const float* bias, const float* sca
     if (i >= total) return;
     int c = i / pixels % C;
     float v = (x[i] + bias[c]) * scale[c];
-    float e;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(e) : "f"(-1.4426950f * v));
-    y[i] = 1.0f / (1.0f + e);
+    unsigned long long once;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+    asm volatile("st.global.L2::cache_hint.f32 [%0], %1, %2;" :: "l"(y + i), "f"(1.0f / (1.0f + expf(-v))), "l"(once) : "memory");
 }
 
 torch::Tensor bias_scale_sigmoid(torch::Tensor x, torch::Tensor bias, torch::Tensor scale) {
