@@ -16,7 +16,7 @@ a second pass over the group: E[x^2] - E[x]^2 would need only one, but is a smal
 Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/groupnorm/model.py computes, for any shape.
 
-  1. pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 16 lines)
+  1. pass 1, the mean; pass 2, squared distances to it; thread 0 stores mean and rstd (about 16 lines)
   2. find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/groupnorm.py
@@ -58,12 +58,12 @@ __device__ float block_sum(float v) {
 // One block a group: x (groups of all images, elements) -> mean, rstd = 1 / sqrt(variance + eps), both (groups).
 // A group's channels are neighbours, so that its elements lie in one piece.
 __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd, int64_t elements, float eps) {
-    x += blockIdx.x * elements;
-    // YOUR CODE HERE: pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 16 lines)
+    x += blockIdx.x * elements;  // from here on x[0] is the first element of this block's group
+    // YOUR CODE HERE: pass 1, the mean; pass 2, squared distances to it; thread 0 stores mean and rstd (about 16 lines)
 }
 
 // y = (x - mean) * rstd * weight + bias, for x (N, C, pixels). blockIdx.x is the plane n * C + c; the threads of
-// all its blocks (blockIdx.y) walk over its pixels side by side.
+// all its blocks (blockIdx.y, of gridDim.y) walk over its pixels side by side.
 __global__ void normalise_kernel(const float* x, const float* mean, const float* rstd,
                                  const float* weight, const float* bias, float* y,
                                  int C, int channels_a_group, int64_t pixels) {

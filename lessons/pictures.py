@@ -286,7 +286,7 @@ def pooling_traffic() -> Image:
 
 def fragment_product() -> Image:
     """One step of a tensor core: a 16x8 piece times an 8x16 piece, and the lanes that hold the result's first rows on an H200."""
-    figure, ax = plt.subplots(figsize=(7.5, 5.6))
+    figure, ax = plt.subplots(figsize=(9.4, 7))
     ax.set_aspect("equal")
     ax.axis("off")
 
@@ -295,7 +295,7 @@ def fragment_product() -> Image:
             for c in range(columns):
                 ax.add_patch(Rectangle((x + c, y + r), 1, 1, facecolor=face, edgecolor="white", lw=1))
                 if text:
-                    ax.text(x + c + 0.5, y + r + 0.5, text(r, c), ha="center", va="center", fontsize=6)
+                    ax.text(x + c + 0.5, y + r + 0.5, text(r, c), ha="center", va="center", fontsize=8)
 
     block(0, 9, 16, 8, BLUE)
     block(9, 0, 8, 16, BLUE)
@@ -408,7 +408,7 @@ def three_fused_models() -> Image:
             ax.text(left + 0.675, top + 0.4, operator, ha="center", va="center", fontsize=8)
             if i:
                 ax.annotate("", (left, top + 0.4), (left - 0.27 - (0.35 if i == cut else 0), top + 0.4), arrowprops={"arrowstyle": "->"})
-        ax.plot([1.62 * cut + 0.03] * 2, [top - 0.1, top + 0.9], color="black", lw=2, ls=(0, (2, 1)))
+        ax.plot([1.62 * cut + 0.03] * 2, [top - 0.02, top + 0.9], color="black", lw=2, ls=(0, (2, 1)))
     ax.set_xlim(-0.1, 12)
     ax.set_ylim(4.6, -0.5)
     ax.axis("off")

@@ -50,8 +50,8 @@ __device__ float block_sum(float v) {
 // One block a group: x (groups of all images, elements) -> mean, rstd = 1 / sqrt(variance + eps), both (groups).
 // A group's channels are neighbours, so that its elements lie in one piece.
 __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd, int64_t elements, float eps) {
-    x += blockIdx.x * elements;
-    // >>> exercise: pass 1, the mean; pass 2, the squared deviations from it; thread 0 stores both (about 16 lines)
+    x += blockIdx.x * elements;  // from here on x[0] is the first element of this block's group
+    // >>> exercise: pass 1, the mean; pass 2, squared distances to it; thread 0 stores mean and rstd (about 16 lines)
     float sum = 0.0f;
     for (int64_t i = threadIdx.x; i < elements; i += THREADS) sum += x[i];
     const float centre = block_sum(sum) / elements;
@@ -75,7 +75,7 @@ __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd
 }
 
 // y = (x - mean) * rstd * weight + bias, for x (N, C, pixels). blockIdx.x is the plane n * C + c; the threads of
-// all its blocks (blockIdx.y) walk over its pixels side by side.
+// all its blocks (blockIdx.y, of gridDim.y) walk over its pixels side by side.
 __global__ void normalise_kernel(const float* x, const float* mean, const float* rstd,
                                  const float* weight, const float* bias, float* y,
                                  int C, int channels_a_group, int64_t pixels) {

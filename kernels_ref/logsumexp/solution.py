@@ -6,7 +6,7 @@ What is to be computed, in Python:
         top = max(x[n, :, p])
         y[n, 0, p] = top + log(sum(exp(x[n, c, p] - top) for c in channels))
 
-That is log(sum(exp(x))), but exp(x) alone is infinite from x = 88.8 on in float32; with the largest value taken out
+That is log(sum(exp(x))), but exp(x) alone is infinite from x = 88.7 on in float32; with the largest value taken out
 first, no exponential is above 1 and one of them is exactly 1.
 
 Kernel: logsumexp_kernel. A channel's pixels are neighbours, so that at every step a warp reads 32 neighbouring values.

@@ -24,13 +24,17 @@ height = 126
 width = 126
 scale_shape = (channels, 1, 1)
 initial_scale = 1.0
+nan_every = 0  # so many values apart stands a NaN; 0: none
 maxpool_kernel_size = 4
 clamp_min = 0.0
 clamp_max = 1.0
 
 
 def get_inputs():
-    return [torch.rand(batch_size, channels, height, width)]
+    x = torch.rand(batch_size, channels, height, width)
+    if nan_every:
+        x.view(-1)[::nan_every] = float("nan")
+    return [x]
 
 
 def get_init_inputs():
@@ -132,5 +136,13 @@ CASES = [
         "set": {"batch_size": 2, "channels": 8, "height": 16, "width": 13, "clamp_min": -50.0, "clamp_max": 180.0},
         "inputs": "large",
         "reduction": 1,
+    },
+    # a NaN in about every fifth window, at one place or another of it: fmaxf and fminf lose it
+    {
+        "name": "some NaN",
+        "set": {"batch_size": 2, "channels": 5, "height": 21, "width": 26, "nan_every": 83},
+        "inputs": "file",
+        "reduction": 1,
+        "gradient": False,
     },
 ]
