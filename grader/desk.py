@@ -81,6 +81,9 @@ def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdic
             if verdict.reason is Reason.interrupted:
                 raise KeyboardInterrupt
             pictures = _pictures(verdict)
+            if not shown.plain():
+                for picture in pictures:  # drawn while the search goes on; kept until they are shown
+                    picture.svg()
             say = lambda words: progress(StageName.safe, f"looking for the wrong line {words}")  # noqa: E731
             say("")
             if subject.problem_file and not verdict.device.startswith("cpu"):  # on a GPU the edits wait for its verdict

@@ -7,7 +7,9 @@ runs fastest, and those that mend it on the others. The right answers stay on th
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,7 @@ OWN = 20.0  # seconds for the submission's import and construction, the compiler
 BUILDS = 3  # tries at most: lines whose edits the compiler refuses are left alone
 KERNEL = 0.15, 0.3  # seconds for one launch, as many as 20 runs of the case at hand take: an edit may make a loop endless
 SLOW = 0.1  # seconds for one run of a case that is to be of use
+POLITE = 10  # added to the niceness of a search's processes
 DEATHS = 2  # of a worker, by an edit
 PASSING = 4  # cases that were right: an edit must leave them so
 CHOSEN = 40  # edits that mend the first case and are tried on the others
@@ -244,6 +247,8 @@ class Search:
         builds, simt = sandbox.extensions(self.source.sha256), sandbox.simt_cache()
         environment = {"TORCH_EXTENSIONS_DIR": str(builds), "CUDA_VISIBLE_DEVICES": "", "SIMT_CACHE": str(simt)}
         self.process = self.start(self.source.path, gpu=False, caches=[builds, simt], environment=environment, required=False)
+        with contextlib.suppress(OSError, AttributeError):  # what somebody waits for comes first
+            os.setpriority(os.PRIO_PGRP, self.process.popen.pid, POLITE)
         self.client = Client(self.process, self.source.path.resolve(), lambda words: self.progress(words), 120.0)
         try:
             self.client.wait_until_ready()
