@@ -26,6 +26,7 @@ def plain(monkeypatch):
     monkeypatch.setenv("GRADER_PICTURES", "png")
     yield
     warm.SPARE.close()
+    warm.SECOND.close()
 
 
 def verdict_of(reason=Reason.out_of_bounds, message="Thread (4, 0, 0) reads too far: line 3.", output="", **evidence) -> Verdict:
