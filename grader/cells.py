@@ -8,7 +8,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from grader import sandbox, student
+from grader import sandbox, student, syntax
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -176,7 +176,7 @@ def gather(name: str, history: list[tuple[int, str]]) -> tuple[str, dict[int, tu
 
 def _statements(number: int, text: str) -> list[_Statement]:
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return []
     lines, found = text.split("\n"), []

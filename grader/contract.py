@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import functools
 import hashlib
 from pathlib import Path
 
+from grader import syntax
 from grader.verdict import Evidence, Reason
 
 MAX_BYTES = 4 << 20
@@ -76,7 +78,7 @@ def read(path: Path) -> tuple[Source, Broken | None]:
 def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
     """The syntax tree, or why there is none."""
     try:
-        tree = ast.parse(source.text, str(source.path))
+        tree = syntax.parse(source.text, str(source.path))
     except SyntaxError as error:
         line = error.lineno or None
         message = f"Python cannot parse line {line}: {error.msg}." if line else f"Python cannot parse it: {error.msg}."
@@ -221,10 +223,11 @@ def locate(source: Source, string: str, line: int | None) -> int | None:
     return _by_text(source, text)
 
 
+@functools.lru_cache(16)
 def _constants(text: str) -> list[ast.Constant]:
     """String constants of the file, longest first."""
     try:
-        tree = ast.parse(text)
+        tree = syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     found = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]

@@ -7,7 +7,7 @@ import hashlib
 import time
 from pathlib import Path
 
-from grader import cells, hints, repair, shown, student, warm
+from grader import cells, hints, repair, sandbox, shown, student, warm
 from grader.beside import Beside, Looking
 from grader.shown import Words
 from grader.verdict import Outcome, Reason, StageName, Verdict
@@ -46,6 +46,7 @@ def check(what, *, case: str | None = None, hints: int = 0, problem: str | Path 
     try:
         return _checked(what, case, hints, problem, seed, times)
     except KeyboardInterrupt:
+        sandbox.end_all()
         raise Interrupted(STOPPED) from None
 
 

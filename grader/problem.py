@@ -21,6 +21,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import cases as _cases
+from grader import syntax
 from grader.cases import Case, ProblemError
 
 __all__ = ["Case", "Instance", "Problem", "ProblemError", "find", "flatten", "read"]
@@ -73,7 +74,7 @@ def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ProblemError(f"{path}: the problem file cannot be read ({reason}).") from None
     try:
-        tree = ast.parse(source, str(path))
+        tree = syntax.parse(source, str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise ProblemError(f"syntax error: {getattr(error, 'msg', error)}.", path, line) from None
@@ -501,7 +502,7 @@ def _replace(tree: ast.Module, overrides: dict[str, object], path: Path) -> ast.
                 settable.append(name)
                 if name in overrides:
                     seen.add(name)
-                    value = ast.parse(repr(overrides[name]), mode="eval").body
+                    value = syntax.parse(repr(overrides[name]), mode="eval").body
                     statement = ast.copy_location(ast.Assign(statement.targets, value), statement)
         body.append(statement)
     for name in overrides:

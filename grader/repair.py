@@ -196,7 +196,8 @@ class Search:
     def __init__(
         self, source: contract.Source, exercise: str = "", start: Callable = sandbox.start, progress: Callable[[str], None] = lambda words: None
     ):  # fmt: skip
-        self.source, self.exercise, self.start, self.progress = source, exercise, start, progress
+        self.source, self.start, self.progress = source, start, progress
+        self.given = student.given_lines(source.text, exercise)
         self.process: sandbox.Process | None = None
         self.client = self.order = self.trial = None
         self.deaths = self.tried = self.tested = 0
@@ -348,8 +349,7 @@ class Search:
 
     def _given(self, string: str) -> set[int]:
         """Lines of a CUDA source that the student was given: the mistake is in another."""
-        given = student.given_lines(self.source.text, self.exercise)
-        return {n for n in range(1, string.count("\n") + 2) if contract.locate(self.source, string, n) in given} if given else set()
+        return {n for n in range(1, string.count("\n") + 2) if contract.locate(self.source, string, n) in self.given} if self.given else set()
 
     def _built(self, strings: list[str]) -> dict[int, _Edit]:
         """Builds all edits into one extension; the edits by number, at their lines of the file."""

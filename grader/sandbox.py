@@ -6,6 +6,7 @@ the build caches. Without it there are resource limits and a process group of it
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import fcntl
@@ -147,7 +148,7 @@ class Log:
         return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", errors="replace")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Process:
     """A running worker: its socket (judge's end), its log, and how to end it."""
 
@@ -186,6 +187,37 @@ class Process:
             _kill_strays(self.mark)
         self.log.thread.join(1.0)
         shutil.rmtree(self.work, ignore_errors=True)
+        _started.pop(self, None)
+
+
+_started: dict[Process, tuple[int, int]] = {}  # what still has to be killed, and the process and thread that started it
+
+
+def end_all() -> None:
+    """End every worker that this thread has started: for an interruption, which may come before anybody else holds one."""
+    for process, starter in list(_started.items()):
+        if starter == (os.getpid(), threading.get_ident()):
+            process.kill()
+
+
+atexit.register(end_all)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put Ctrl-C off until the end of the block, in which something is started that would be lost otherwise."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    pressed = []
+    signal.signal(signal.SIGINT, lambda *_: pressed.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _kill_strays(mark: str) -> None:
@@ -220,13 +252,20 @@ def start(
         raise SandboxError(f"A sandbox is required and there is none: {trouble}")
     for folder in caches:
         folder.mkdir(parents=True, exist_ok=True)
+    with undisturbed():
+        process = _start(submission, gpu, caches, environment, sandboxed=not trouble)
+        _started[process] = os.getpid(), threading.get_ident()
+    return process
+
+
+def _start(submission: Path, gpu: bool, caches: list[Path], environment: dict[str, str], sandboxed: bool) -> Process:
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
     ours, theirs = socket.socketpair()
     reader, writer = os.pipe()
     mark = secrets.token_hex(8)
     command = [sys.executable, "-m", "grader.worker", str(theirs.fileno())]
-    command += ["0" if gpu else str(MEMORY), "0" if not trouble else str(os.getpid())]
-    if not trouble:
+    command += ["0" if gpu else str(MEMORY), "0" if sandboxed else str(os.getpid())]
+    if sandboxed:
         command = bubblewrap(work, caches, [submission.resolve()], gpu) + command
     try:
         popen = subprocess.Popen(
@@ -242,7 +281,7 @@ def start(
     finally:
         os.close(writer)
         theirs.close()
-    return Process(popen, ours, Log(reader), work, mark, not trouble)
+    return Process(popen, ours, Log(reader), work, mark, sandboxed)
 
 
 def _environment(work: Path, mark: str, extra: dict[str, str]) -> dict[str, str]:

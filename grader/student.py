@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import re
 import textwrap
 from pathlib import Path
+
+from grader import syntax
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS_REF = ROOT / "kernels_ref"
@@ -69,6 +72,7 @@ def exercise_of(submission: Path, problem: str) -> str:
     return problem + BACKWARD if named else problem
 
 
+@functools.lru_cache(64)
 def skeleton(solution_source: str, name: str) -> str:
     """The student's file for exercise `name`: each marked section replaced by one comment with its hint.
 
@@ -146,7 +150,7 @@ def check_all() -> list[str]:
 
 def fingerprint(source: str) -> str:
     """12 hex digits that change with the code, and not with comments, docstrings or spaces, in Python or in CUDA."""
-    tree = ast.parse(source)
+    tree = syntax.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
@@ -245,7 +249,7 @@ def _cut(source: str, name: str) -> tuple[str, list[str]]:
 def _assignment(body: str, name: str, hints: list[str], defects: int = 0) -> str:
     """The body with its head docstring turned into what there is to do and how to grade it."""
     try:
-        tree = ast.parse(body)
+        tree = syntax.parse(body)
     except SyntaxError as error:
         raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
     goal = ast.get_docstring(tree) or name

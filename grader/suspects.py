@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 
-from grader import places
+from grader import places, syntax
 from grader.verdict import Reason, Stage, StageName, Status
 
 SHOWN = 8  # lines at most
@@ -339,7 +339,7 @@ def _lines(source: str, one: Suspicion, kernels: set[int], stores: list[int]) ->
 def _prose(source: str) -> set[int]:
     """Lines of docstrings, and imports."""
     try:
-        tree = ast.parse(source)
+        tree = syntax.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return set()
     found: set[int] = set()
@@ -353,7 +353,7 @@ def _prose(source: str) -> set[int]:
 def returns(source: str) -> list[int]:
     """Lines of ModelNew.forward that return something; its first line where none does."""
     try:
-        tree = ast.parse(source)
+        tree = syntax.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return []
     for cls in ast.walk(tree):

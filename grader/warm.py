@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from grader import sandbox
+from grader import sandbox, syntax
 from grader.verdict import Outcome, Reason, Verdict
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -108,7 +108,7 @@ def keepable(verdict: Verdict) -> bool:
 def self_contained(source: str, folder: Path) -> bool:
     """Whether the file's text is all that it consists of: it imports installed modules only, and reads no file that we can see."""
     try:
-        tree = ast.parse(source)
+        tree = syntax.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return True  # that is the verdict
     for node in ast.walk(tree):

@@ -12,8 +12,9 @@ A block waits for others that must run: a cooperative launch sees to that or fai
 GPUs before Hopper, for rows that are no multiple of 16 bytes, and for inputs too small to be worth it. The CUDA sources
 know nothing of torch, whose headers take most of the time of a build; what speaks to torch is C++.
 
-Bought: on an H200 5.25 ms become 3.69, where a copy of x takes 3.53. DRAM delivers 7.52 GB and takes 7.49 (Nsight
-Compute), at 84 % of its peak rate.
+Bought: on an H200 5.46 ms become 3.86 (benchmarks/data/bench.json, before a fence was put between a chunk's last reading
+and the next copy into its place). Beside a second process on the same GPU two of nine runs without that fence had 32
+wrong values; with it none was tried yet.
 """
 
 import torch
@@ -635,7 +636,7 @@ bool launch_once(const float* x, const float* weight, const float* bias, float* 
 """
 
 kernels = load_inline(
-    name="groupnorm_05_read_once",
+    name="groupnorm_limit",
     cpp_sources=(binding_headers if torch.cuda.is_available() else "") + cpp_source,
     cuda_sources=general_source + (once_source if torch.cuda.is_available() else without_once),
     functions=["groupnorm_forward"],

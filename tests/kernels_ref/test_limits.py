@@ -1,7 +1,6 @@
 """Are the references at the hardware's limit (limit.py, and limit_tf32.py in the TF32 class) right, on a GPU as exact as their class asks?"""
 
 import ast
-import contextlib
 import difflib
 import importlib.util
 import os
@@ -109,7 +108,9 @@ def test_exact(name, shape, request):
     finite = torch.isfinite(right) & torch.isfinite(usual)
     assert torch.equal(torch.isnan(got), torch.isnan(usual))
     error, allowed = worst(got, right, finite), max(worst(one, right, finite) for one in eager)
-    assert error <= EXACT * allowed + 2.0**-22 * float(right[finite].abs().max()) if finite.any() else True, (error, allowed)
+    # Where eager happens to be exact, float32 itself still rounds: half a unit in the last place of the largest result, and once more before it.
+    rounding = 2.0**-22 * float(right[finite].abs().max()) if finite.any() else 0.0
+    assert error <= EXACT * allowed + rounding, (error, allowed)
 
 
 def with_literals(path, change):
@@ -170,5 +171,5 @@ def test_builds_quickly(name, tmp_path, monkeypatch):
     load(name)
     seconds = time.perf_counter() - begun
     print(f"{name}: built in {seconds:.1f} s")
-    with contextlib.suppress(OSError):
-        assert seconds <= 15 or os.getloadavg()[0] > 4 or (os.cpu_count() or 1) < 16, seconds
+    if (os.cpu_count() or 1) >= 16 and os.getloadavg()[0] <= 4:
+        assert seconds <= 15
