@@ -23,6 +23,7 @@ def graded(path: Path, problem: str, beside: Beside | None):
 
 
 @cpu_only
+@pytest.mark.long
 def test_as_a_search_afterwards():
     """Same verdict as without it, and the same line as repair.lead finds alone?"""
     path, model = SPECIMENS / "conv2d_swapped_rows_and_columns.py", KERNELS_REF / "conv2d" / "model.py"
@@ -48,6 +49,7 @@ def test_a_wrong_gradient():
 
 
 @cpu_only
+@pytest.mark.long
 def test_no_edit_mends_a_gradient():
     """Where two terms of a gradient are missing, is no line accused, though some edit mends a case whose gradients are nearly 0?"""
     beside = Beside()

@@ -8,6 +8,7 @@ import torch
 from grader import problem, student
 from grader.judge import grade
 from grader.verdict import Outcome
+from tests.sample import sample
 
 # For each exercise its defects in the order of the file: the reason of the first stage that does not pass, and, where
 # "safe" explains it, that stage's reason.
@@ -62,7 +63,7 @@ def test_the_student_file_has_them_all(name):
     assert f"{len(DEFECTS[name])} defects are in this file" in made
 
 
-@pytest.mark.parametrize("name, number", ALONE, ids=[f"{name}: {number}" for name, number in ALONE])
+@pytest.mark.parametrize("name, number", sample(ALONE, lambda each: each[1] % 2 == 0))
 def test_a_defect_alone_is_told(name, number, tmp_path):
     """With all the others mended, does the verdict give this defect's reason?"""
     verdict = graded(tmp_path, name, with_defects(name, {number}))

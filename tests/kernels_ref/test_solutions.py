@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import simt
 from grader import problem, student
 from grader.cases import Case
+from tests.sample import sample
 
 KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
 NAMES = sorted(path.parent.name for path in KERNELS_REF.glob("*/solution.py"))
@@ -267,7 +268,7 @@ def test_exercises_are_marked(name):
         assert int(said[1]) == len(code)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sample(NAMES, ["conv2d", "groupnorm", "logsumexp", "scale_maxpool_clamp"]))
 def test_skeleton_builds_and_does_not_pass(name):
     """Does what is left for the student compile, launch its kernels, and give something else than the answer?"""
     source = (KERNELS_REF / name / "solution.py").read_text(encoding="utf-8")
