@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 _TORCH = Path(importlib.util.find_spec("torch").origin).parent  # importing it takes a second, and programs need none of it
 
 _RUNTIME = (
-    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "program"),
+    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "program", "asked"),
     *("check", "check_findings", "check_launch", "check_memory", "check_order", "check_races"),
     *("count", "count_flow", "count_replay", "count_rules", "count_unique"),
 )
@@ -258,7 +258,8 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
     folder = runtime()
     torch = any(unit.header != "prelude_cuda" for unit in units)
     headers = [(path / "headers").read_text() for path, _ in objects]
-    key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, ",".join(kernels), ",".join(shared))
+    reader = [Path(disassembly.__file__).read_text()] if mode == "count" else []  # its list lies beside the extension
+    key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, *reader, ",".join(kernels), ",".join(shared))
     files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
 
     def make(made: Path) -> None:

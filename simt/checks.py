@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from . import extension
+from . import runtime
 from .lines import indexed_array, source_lines
 
 # What is looked for, the causes before what follows from them: the first finding is the one to mend first.
@@ -80,12 +80,21 @@ def check(**options) -> Iterator[Report]:
     stands in the report when the with-statement ends; only what stops a kernel (a barrier that not all reach, a fault)
     raises KernelError as ever, and is in the report as well.
     """
+    from . import extension  # which imports torch
+
+    extension.binder()
+    with checked(**options) as report:
+        yield report
+
+
+@contextlib.contextmanager
+def checked(**options) -> Iterator[Report]:
+    """check(), for kernels that know no torch: those of programs."""
     report = Report()
-    binder = extension._binder()
-    binder.take_findings()
-    began = binder.now()
+    runtime.take_findings()
+    began = runtime.now()
     try:
-        with extension.run(mode="check", **options):
+        with runtime.run(mode="check", **options):
             yield report
     finally:
         report.findings = collect(began)
@@ -93,8 +102,7 @@ def check(**options) -> Iterator[Report]:
 
 def collect(began: int) -> list[Finding]:
     """What the runtime has found since the moment `began`, in order."""
-    binder = extension._binder()
-    raw, leaks = binder.take_findings(), binder.leaks(began)
+    raw, leaks = runtime.take_findings(), runtime.leaks(began)
     places = [p for r in raw for p in [*r["places"], *([r["other"][3]] if r["other"] and r["other"][3] else [])]]
     lines = source_lines(places + [place for _, place in leaks if place])
     found = [f for r in raw if (f := _finding(r, lines))]

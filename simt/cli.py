@@ -95,12 +95,12 @@ def run(file: Path, arguments: tuple[str, ...], **options) -> None:
     if file.suffix == ".py":
         end, _ = _run_script(file, arguments, "plain", options)
     else:
-        built, settings = _build(file, arguments, "plain", options)
-        from . import program
+        from . import program, runtime
 
-        program.set_options(**settings)
-        sys.stdout.flush()
-        end = program.run(built, list(arguments))
+        built, settings = _build(file, arguments, "plain", options)
+        with runtime.run(**settings):
+            sys.stdout.flush()
+            end = program.run(built, list(arguments))
     _tell(end)
     _leave(file, end.status)
 
@@ -161,26 +161,27 @@ def count(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
 
 def _build(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
     """The built program and the settings to run it with."""
-    from . import program
+    from . import program, runtime
 
     device = _device(options)
     flags = tuple(f"-I{folder}" for folder in options["folders"]) + tuple(f"-D{macro}" for macro in options["macros"])
     built = program.make(file, mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
-    threads = options["threads"] or int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
-    return built, {"schedule": options["schedule"], "seconds": options["seconds"], "threads": threads, "device": device}
+    runtime.options.threads = options["threads"]
+    return built, {"schedule": options["schedule"], "seconds": options["seconds"], "device": device}
 
 
 def _probed(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """How the file ended, run under simt.check() or simt.count(), and the report."""
+    """How the file ended, run with checks or counters, and the report. A program needs no torch, whose import takes a second."""
     if file.suffix == ".py":
         return _run_script(file, arguments, mode, options)
     built, settings = _build(file, arguments, mode, options)
-    os.environ["SIMT_THREADS"] = str(settings.pop("threads"))
-    import simt
-
     from . import program
 
-    with simt.run(**settings), getattr(simt, mode)() as report, _unbroken_pipe():
+    if mode == "check":
+        from .checks import checked as probed
+    else:
+        from .counts import counted as probed
+    with probed(**settings) as report, _unbroken_pipe():
         sys.stdout.flush()
         end = program.run(built, list(arguments))
     if mode == "check" and (end.status or not end.orderly):

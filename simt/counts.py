@@ -8,7 +8,6 @@ split or drop an access, and its instructions are not this compiler's.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import json
 import math
@@ -16,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from . import build, disassembly, extension
+from . import disassembly, runtime
 from .devices import DEVICES, Device
 from .lines import source_lines
 
@@ -366,25 +365,26 @@ def count(sample: int | None = None, partial: bool = False, **options) -> Iterat
     options: as of simt.run (schedule, seconds, device).
     The report is filled when the with-statement ends.
     """
+    from . import extension  # which imports torch
+
+    extension.binder()
+    with counted(sample, partial, **options) as report:
+        yield report
+
+
+@contextlib.contextmanager
+def counted(sample: int | None = None, partial: bool = False, **options) -> Iterator[Report]:
+    """count(), for kernels that know no torch: those of programs."""
     if sample is not None and sample < 1:
         raise ValueError(f"sample is a number of blocks, at least 1, not {sample}.")
-    runtime = _runtime()
-    with extension.run(mode="count", **options):
-        report = Report(device=extension._options.device)
-        runtime.simt_count_begin(ctypes.c_uint64(sample or 0), int(partial))
+    library = runtime.library()
+    with runtime.run(mode="count", **options):
+        report = Report(device=runtime.options.device)
+        library.simt_count_begin(sample or 0, partial)
         try:
             yield report
         finally:
-            report.launches = _launches(json.loads(runtime.simt_count_take()))
-
-
-@lru_cache(maxsize=1)
-def _runtime():
-    extension._binder()
-    library = ctypes.CDLL(str(build.runtime() / "libsimt_runtime.so"))
-    library.simt_count_begin.restype = None
-    library.simt_count_take.restype = ctypes.c_char_p
-    return library
+            report.launches = _launches(json.loads(library.simt_count_take()))
 
 
 # ---- from the runtime's sums ----

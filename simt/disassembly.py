@@ -278,24 +278,42 @@ _MOST_PREDICATED = 12
 
 
 def _predicated(code: list[Instruction], reached: dict, costs: list[dict[str, float]]) -> dict[int, int]:
-    """Short sides of a branch -> the block that branches: what a GPU runs predicated."""
+    """Short sides of a branch -> the block that branches: what a GPU runs predicated. A side may branch again (a || (b && c)), if all that
+    lies between the first branch and where its ways meet is short; each block then stands with the one that branches to it."""
     before: dict[int, set[int]] = {}
     for i, (_, following, _, _) in reached.items():
         for n in following:
             before.setdefault(n, set()).add(i)
-    found = {}
-    for i, (share, following, ends, is_open) in reached.items():
-        if len(before.get(i, ())) != 1 or is_open or ends or len(following) != 1 or i in following:
-            continue
-        (parent,), (after,) = before[i], following
-        others = reached[parent][1] - {i}
-        meets = others == {after} or all(reached[o][1] == {after} and before[o] == {parent} for o in others)
+
+    def cost(blocks: Iterable[int]) -> float:
+        return sum(costs[at].get("instructions", 0.0) for i in blocks for at in reached[i][0])
+
+    def plain(i: int) -> bool:
+        """Whether the block is entered by one branch, is left for other blocks alone, and calls nothing that a GPU would branch around."""
+        share, following, ends, is_open = reached[i]
         calls = [code[at].callee for at in share if code[at].callee and not _PROBE.search(code[at].callee)]
-        small = sum(costs[at].get("instructions", 0.0) for at in share) <= _MOST_PREDICATED
-        left = sum(costs[at].get("instructions", 0.0) for at in reached[after][0])
-        leaves = reached[after][2] and not reached[after][1] and left <= 1  # the lanes that go around it have nothing to do but return
-        if meets and len(others) == 1 and parent != after and small and not leaves and all(any(p.match(c) for p, _ in _OWN[:8]) or "atomic" in c for c in calls):
-            found[i] = parent
+        kept = all(any(p.match(c) for p, _ in _OWN[:8]) or "atomic" in c for c in calls)
+        return len(before.get(i, ())) == 1 and bool(following) and not (ends or is_open or i in following) and kept
+
+    def side(i: int, blocks: list[int]) -> set[int]:
+        """Where the ways from this block leave what only it leads to; the blocks before that are added to `blocks`."""
+        if not plain(i) or len(blocks) > _MOST_PREDICATED:
+            return {i}
+        blocks.append(i)
+        return set().union(*(side(n, blocks) for n in reached[i][1]))
+
+    found: dict[int, int] = {}
+    for parent, (_, following, _, _) in reached.items():
+        if len(following) != 2:
+            continue
+        blocks: list[int] = []
+        meets = set().union(*(side(n, blocks) for n in following))
+        if not blocks or len(meets) != 1 or parent in meets or cost(blocks) > _MOST_PREDICATED:
+            continue
+        (after,) = meets
+        leaves = reached[after][2] and not reached[after][1] and cost([after]) <= 1  # the lanes that go around it have nothing to do but return
+        if not leaves:
+            found.update((i, next(iter(before[i]))) for i in blocks)
     return found
 
 

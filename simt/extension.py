@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.machinery
 import importlib.util
-import os
 import re
 import sys
 import threading
@@ -17,63 +15,33 @@ from functools import lru_cache
 import torch
 import torch.utils.cpp_extension
 
-from . import build, cache
-from .devices import DEFAULT, DEVICES
+from . import build, cache, runtime
 from .errors import KernelError
 from .lines import source_lines
 
-GLOBAL_MARK = 0x7FC67FC6  # 32-bit words of memory that nobody wrote: a NaN as float32, its halves NaNs as float16 and bfloat16
-SHARED_MARK = 0x7FC57FC5  # the same in shared memory
-
-_GUARDS = {None: 0, "end": 1, "front": 2}
 _stock_load_inline = torch.utils.cpp_extension.load_inline
 
 
-class _Options(threading.local):
-    """What the next launches run under."""
-
-    schedule: str | int = "forward"
-    guard: str | None = None
-    seconds: float = 30.0
-    device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
-    mode: str = "plain"
-
-
-_options = _Options()
-
-
 @lru_cache(maxsize=1)
-def _binder():
+def binder():
     """The compiled module that loads extensions, built on first use."""
     folder = build.base()
     path = str(folder / "_simt_bind.so")
-    ctypes.CDLL(str(build.runtime() / "libsimt_runtime.so"))  # the binder and every extension find it by its name
+    runtime.library()  # the binder and every extension find it by its name
     loader = importlib.machinery.ExtensionFileLoader("_simt_bind", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("_simt_bind", loader, origin=path))
     loader.exec_module(module)
     module.set_error_maker(_kernel_error)
-    _apply(module)
+    runtime.guard_tensors = module.guard_tensors
+    runtime.apply()
     return module
-
-
-def _apply(binder) -> None:
-    schedule = _options.schedule
-    kind = {"forward": 0, "reverse": 1}.get(schedule, 2)
-    seed = int(schedule) & (2**64 - 1) if kind == 2 else 0
-    threads = int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
-    binder.set_options(kind, seed, float(_options.seconds), max(1, threads), build.MODES.index(_options.mode))
-    checked = _options.mode == "check"  # bounds are checked against fenced memory that bears the mark when it is new
-    binder.set_guard(_GUARDS["end" if checked and _options.guard is None else _options.guard])
-    if _options.device not in DEVICES:
-        raise ValueError(f"simt knows no device {_options.device!r}: choose one of {', '.join(DEVICES)}.")
-    binder.set_device(*DEVICES[_options.device].fields())
 
 
 def warm_up() -> bool:
     """Builds what every extension needs (about 20 s) unless it is there; returns whether it was built now."""
     built = not build.warm()
     build.warm_up()
-    _binder()
+    binder()
     return built
 
 
@@ -96,28 +64,9 @@ def run(
     mode: "plain", or "check" or "count", in which kernels are built and run with probes: see simt.check and simt.count,
         which also gather what the probes find.
     """
-    before = dict(schedule=_options.schedule, guard=_options.guard, seconds=_options.seconds, device=_options.device, mode=_options.mode)
-    if mode not in (None, *build.MODES):
-        raise ValueError(f"mode is one of {', '.join(build.MODES)}, not {mode!r}.")
-    if guard not in _GUARDS:
-        raise ValueError(f"guard is None, 'end' or 'front', not {guard!r}.")
-    _options.guard = guard
-    if schedule is not None:
-        _options.schedule = schedule
-    if seconds is not None:
-        _options.seconds = seconds
-    if device is not None:
-        _options.device = device
-    if mode is not None:
-        _options.mode = mode
-    binder = _binder()
-    try:
-        _apply(binder)
+    binder()
+    with runtime.run(schedule, guard, seconds, device, mode):
         yield
-    finally:
-        for name, value in before.items():
-            setattr(_options, name, value)
-        _apply(binder)
 
 
 def load_inline(
@@ -155,7 +104,7 @@ def load_inline(
     sources = build.Sources(name, _listed(cpp_sources), _listed(cuda_sources), _bound(functions), flags, links)
     for mode in build_ahead:
         threading.Thread(target=_ahead, args=(sources, mode), daemon=True).start()
-    path, bound = _load(sources, build.MODES.index(_options.mode), verbose)
+    path, bound = _load(sources, build.MODES.index(runtime.options.mode), verbose)
     module = types.ModuleType(name)
     module.__file__ = path
     module.__dict__.update(bound)
@@ -189,7 +138,7 @@ def _load(sources: build.Sources, mode: int, verbose: bool = False) -> tuple[str
         return others[wanted]
 
     try:
-        return str(made.path), _binder().load(str(made.path), mode, of_mode)
+        return str(made.path), binder().load(str(made.path), mode, of_mode)
     except ImportError as error:
         raise cache.unusable(str(error)) from None
 
@@ -224,7 +173,7 @@ def _kept_flags(flags: list[str]) -> list[str]:
 
 def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
     """(kernel, grid, block) of the launches since this was last called, oldest first, of many the last 16."""
-    return _binder().take_launches()
+    return runtime.take_launches()
 
 
 # ---- faults ----

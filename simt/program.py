@@ -232,28 +232,18 @@ class _End(ctypes.Structure):
 _RETURNED, _EXITED, _LEFT, _ABORTED, _CRASHED, _THREW, _NOT_LOADED = range(7)
 
 
-def runtime() -> ctypes.CDLL:
-    """The runtime's library, in this process once."""
+def _library() -> ctypes.CDLL:
+    """The runtime, without the interpreter's lock while the program runs."""
     library = ctypes.CDLL(str(build.runtime() / "libsimt_runtime.so"))
     library.simt_run_program.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), ctypes.POINTER(_End)]
     library.simt_run_program.restype = None
     library.simt_take_failure.restype = ctypes.c_char_p
-    library.simt_set_options.argtypes = [ctypes.c_int, ctypes.c_ulonglong, ctypes.c_double, ctypes.c_int]
-    library.simt_set_device.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_longlong)]
     return library
-
-
-def set_options(schedule: str | int, seconds: float, threads: int, device: str) -> None:
-    """What simt.run() sets, for a process that has no torch."""
-    kind = {"forward": 0, "reverse": 1}.get(schedule, 2)
-    runtime().simt_set_options(kind, int(schedule) & (2**64 - 1) if kind == 2 else 0, seconds, threads)
-    name, *figures = DEVICES[device].fields()
-    runtime().simt_set_device(name.encode(), (ctypes.c_longlong * len(figures))(*figures))
 
 
 def run(program: Program, arguments: list[str]) -> End:
     """Runs main with the program's name and the arguments; its output goes straight to this process's."""
-    library = runtime()
+    library = _library()
     words = [os.fsencode(word) for word in (program.name, *arguments)]
     end = _End()
     library.simt_run_program(os.fsencode(program.path), len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None), ctypes.byref(end))

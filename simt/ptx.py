@@ -283,7 +283,7 @@ class _Body:
         if name.startswith("mov."):
             return self.move(name, operands)
         for form in FORMS:
-            if match := form.pattern.fullmatch(name):
+            if match := re.fullmatch(form.pattern, name):
                 self.since = max(self.since, form.since)
                 return self.apply(name, form, match.groupdict(), operands)
         instead = next(words for pattern, words in INSTEAD if re.match(pattern, name))

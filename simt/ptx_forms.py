@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 class Form:
     """A family of instructions.
 
-    pattern: of the whole name; call: the function, in which {group} stands for a group of the pattern.
+    pattern: a regular expression of the whole name; call: the function, in which {group} stands for a group of the pattern.
     operands: results, "=", arguments. A letter is a register: f float, d double; of 32 bits b any, u an integer; of 64
         bits l any, w an integer; h of 16 bits; p a predicate. Before it stands how many there are in braces, which a
         {group} may say; b|p are two results, of which the second may be left out. # is a constant, #4|8 one of these; [g] an
@@ -19,14 +18,10 @@ class Form:
     since: the compute capability of the first GPUs that have it, times 10.
     """
 
-    pattern: re.Pattern
+    pattern: str
     call: str
     operands: str
     since: int = 75
-
-
-def _form(pattern: str, call: str, operands: str, since: int = 75) -> Form:
-    return Form(re.compile(pattern), call, operands, since)
 
 
 # Types of memory: as PTX names them, the letter, the name in ptx.h.
@@ -47,17 +42,17 @@ def _memory() -> Iterator[Form]:
                 continue
             kinds = rf"\.v{many}\.{kind}" if many else rf"\.{kind}"
             operand, of = f"{many}{letter}", f"{name}x{many}" if many else name
-            yield _form(rf"ld{_SHARED}{kinds}", f"lds_{of}", f"{operand} = [s]")
-            yield _form(rf"st{_SHARED}{kinds}", f"sts_{of}", f"[s] {operand}")
-            yield _form(rf"ld{_HINTS}{kinds}", f"ld_{of}", f"{operand} = [g]")
-            yield _form(rf"st{_HINTS}{kinds}", f"st_{of}", f"[g] {operand}")
+            yield Form(rf"ld{_SHARED}{kinds}", f"lds_{of}", f"{operand} = [s]")
+            yield Form(rf"st{_SHARED}{kinds}", f"sts_{of}", f"[s] {operand}")
+            yield Form(rf"ld{_HINTS}{kinds}", f"ld_{of}", f"{operand} = [g]")
+            yield Form(rf"st{_HINTS}{kinds}", f"st_{of}", f"[g] {operand}")
 
 
 def _ordered() -> Iterator[Form]:
     for kind, letter, name in _TYPES:
         if name in ("u32", "u64", "f32"):
-            yield _form(rf"ld{_ORDER.replace('|release', '')}\.{kind}", f"ld_{{o}}_{name}", f"{letter} = [g]")
-            yield _form(rf"st{_ORDER.replace('|acquire', '')}\.{kind}", f"st_{{o}}_{name}", f"[g] {letter}")
+            yield Form(rf"ld{_ORDER.replace('|release', '')}\.{kind}", f"ld_{{o}}_{name}", f"{letter} = [g]")
+            yield Form(rf"st{_ORDER.replace('|acquire', '')}\.{kind}", f"st_{{o}}_{name}", f"[g] {letter}")
 
 
 def _atomic() -> Iterator[Form]:
@@ -70,8 +65,8 @@ def _atomic() -> Iterator[Form]:
             arguments = f"{letter} {letter}" if operation == "cas" else letter
             for space, address, suffix in ((r"(\.global)?", "[g]", ""), (r"\.shared(::cta)?", "[s]", "s")):
                 rest = rf"(\.relaxed)?{_SCOPE}{space}\.{operation}(\.noftz)?\.{kind}"
-                yield _form(f"atom{rest}", f"atom{suffix}_{operation}_{name}", f"{letter} = {address} {arguments}")
-                yield _form(f"red{rest}", f"atom{suffix}_{operation}_{name}", f"{address} {arguments}")
+                yield Form(f"atom{rest}", f"atom{suffix}_{operation}_{name}", f"{letter} = {address} {arguments}")
+                yield Form(f"red{rest}", f"atom{suffix}_{operation}_{name}", f"{address} {arguments}")
 
 
 _MMA = r"mma\.sync\.aligned\.m16n8k"
@@ -80,88 +75,88 @@ _SETP = r"setp\.(?P<op>eq|ne|lt|le|gt|ge)\."
 
 FORMS = (
     # Tensor cores
-    _form(_MMA + r"4\.row\.col\.f32\.tf32\.tf32\.f32", "mma_m16n8k4_tf32_f32", "4f = 2b 1b 4f", 80),
-    _form(_MMA + r"8\.row\.col\.f32\.tf32\.tf32\.f32", "mma_m16n8k8_tf32_f32", "4f = 4b 2b 4f", 80),
-    _form(_MMA + r"8\.row\.col\.f32\.f16\.f16\.f32", "mma_m16n8k8_f16_f32", "4f = 2b 1b 4f"),
-    _form(_MMA + r"8\.row\.col\.f32\.bf16\.bf16\.f32", "mma_m16n8k8_bf16_f32", "4f = 2b 1b 4f", 80),
-    _form(_MMA + r"16\.row\.col\.f32\.(?P<t>b?f16)\.(?P=t)\.f32", "mma_m16n8k16_{t}_f32", "4f = 4b 2b 4f", 80),
-    _form(_MMA + r"8\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k8_f16_f16", "2b = 2b 1b 2b"),
-    _form(_MMA + r"16\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k16_f16_f16", "2b = 4b 2b 2b", 80),
-    _form(_LDMATRIX + r"1\.shared(::cta)?\.b16", "ldmatrix_x1", "1b = [s]"),
-    _form(_LDMATRIX + r"1\.trans\.shared(::cta)?\.b16", "ldmatrix_x1_trans", "1b = [s]"),
-    _form(_LDMATRIX + r"(?P<n>2|4)\.shared(::cta)?\.b16", "ldmatrix_x{n}", "{n}b = [s]"),
-    _form(_LDMATRIX + r"(?P<n>2|4)\.trans\.shared(::cta)?\.b16", "ldmatrix_x{n}_trans", "{n}b = [s]"),
+    Form(_MMA + r"4\.row\.col\.f32\.tf32\.tf32\.f32", "mma_m16n8k4_tf32_f32", "4f = 2b 1b 4f", 80),
+    Form(_MMA + r"8\.row\.col\.f32\.tf32\.tf32\.f32", "mma_m16n8k8_tf32_f32", "4f = 4b 2b 4f", 80),
+    Form(_MMA + r"8\.row\.col\.f32\.f16\.f16\.f32", "mma_m16n8k8_f16_f32", "4f = 2b 1b 4f"),
+    Form(_MMA + r"8\.row\.col\.f32\.bf16\.bf16\.f32", "mma_m16n8k8_bf16_f32", "4f = 2b 1b 4f", 80),
+    Form(_MMA + r"16\.row\.col\.f32\.(?P<t>b?f16)\.(?P=t)\.f32", "mma_m16n8k16_{t}_f32", "4f = 4b 2b 4f", 80),
+    Form(_MMA + r"8\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k8_f16_f16", "2b = 2b 1b 2b"),
+    Form(_MMA + r"16\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k16_f16_f16", "2b = 4b 2b 2b", 80),
+    Form(_LDMATRIX + r"1\.shared(::cta)?\.b16", "ldmatrix_x1", "1b = [s]"),
+    Form(_LDMATRIX + r"1\.trans\.shared(::cta)?\.b16", "ldmatrix_x1_trans", "1b = [s]"),
+    Form(_LDMATRIX + r"(?P<n>2|4)\.shared(::cta)?\.b16", "ldmatrix_x{n}", "{n}b = [s]"),
+    Form(_LDMATRIX + r"(?P<n>2|4)\.trans\.shared(::cta)?\.b16", "ldmatrix_x{n}_trans", "{n}b = [s]"),
     # Asynchronous copies
-    _form(r"cp\.async\.ca\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #4|8|16 u?", 80),
-    _form(r"cp\.async\.cg\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #16 u?", 80),
-    _form(r"cp\.async\.commit_group", "cp_async_commit_group", "", 80),
-    _form(r"cp\.async\.wait_group", "cp_async_wait_group", "#", 80),
-    _form(r"cp\.async\.wait_all", "cp_async_wait_all", "", 80),
+    Form(r"cp\.async\.ca\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #4|8|16 u?", 80),
+    Form(r"cp\.async\.cg\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #16 u?", 80),
+    Form(r"cp\.async\.commit_group", "cp_async_commit_group", "", 80),
+    Form(r"cp\.async\.wait_group", "cp_async_wait_group", "#", 80),
+    Form(r"cp\.async\.wait_all", "cp_async_wait_all", "", 80),
     # Memory
     *_ordered(),
-    _form(rf"atom\.(acquire|release|acq_rel){_SCOPE}(\.global)?\.add\.[us]32", "atom_ordered_add_u32", "u = [g] u"),
-    _form(rf"red\.release{_SCOPE}(\.global)?\.add\.[us]32", "atom_ordered_add_u32", "[g] u"),
-    _form(rf"red(\.relaxed)?{_SCOPE}\.global\.add\.v(?P<n>[24])\.f32", "red_add_v{n}_f32", "[g] {n}f", 90),
+    Form(rf"atom\.(acquire|release|acq_rel){_SCOPE}(\.global)?\.add\.[us]32", "atom_ordered_add_u32", "u = [g] u"),
+    Form(rf"red\.release{_SCOPE}(\.global)?\.add\.[us]32", "atom_ordered_add_u32", "[g] u"),
+    Form(rf"red(\.relaxed)?{_SCOPE}\.global\.add\.v(?P<n>[24])\.f32", "red_add_v{n}_f32", "[g] {n}f", 90),
     *_memory(),
     *_atomic(),
-    _form(r"prefetch(\.global)?\.L[12](::evict_\w+)?|prefetchu\.L1", "prefetch", "[g]"),
-    _form(r"cvta\.to\.shared\.u64", "cvta_to_shared", "w = w"),
-    _form(r"cvta\.shared\.u64", "cvta_shared", "w = w"),
-    _form(r"cvta(\.to)?\.global\.u64", "cvta_global", "w = w"),
+    Form(r"prefetch(\.global)?\.L[12](::evict_\w+)?|prefetchu\.L1", "prefetch", "[g]"),
+    Form(r"cvta\.to\.shared\.u64", "cvta_to_shared", "w = w"),
+    Form(r"cvta\.shared\.u64", "cvta_shared", "w = w"),
+    Form(r"cvta(\.to)?\.global\.u64", "cvta_global", "w = w"),
     # Conversions
-    _form(r"cvt\.rna\.tf32\.f32", "cvt_rna_tf32", "u = f", 80),
-    _form(r"cvt\.(?P<r>rn|rz)\.tf32\.f32", "cvt_{r}_tf32", "u = f", 90),
-    _form(r"cvt\.(?P<r>rn|rz)\.(?P<t>b?f16)x2\.f32", "cvt_{r}_{t}x2", "u = f f", 80),
-    _form(r"cvt\.(?P<r>rn|rz)\.f16\.f32", "cvt_{r}_f16", "h = f"),
-    _form(r"cvt\.(?P<r>rn|rz)\.bf16\.f32", "cvt_{r}_bf16", "h = f", 80),
-    _form(r"cvt\.f32\.f16", "cvt_f32_f16", "f = h"),
-    _form(r"cvt\.f32\.bf16", "cvt_f32_bf16", "f = h", 90),
-    _form(r"cvt\.u32\.u64", "cvt_u32_u64", "u = w"),
-    _form(r"cvt\.u64\.u32", "cvt_u64_u32", "w = u"),
-    _form(r"cvt\.s64\.s32", "cvt_s64_s32", "w = u"),
-    _form(r"cvt\.rn\.f32\.(?P<t>[us]32)", "cvt_rn_f32_{t}", "f = u"),
-    _form(r"cvt\.(?P<r>rni|rzi)\.s32\.f32", "cvt_{r}_s32_f32", "u = f"),
+    Form(r"cvt\.rna\.tf32\.f32", "cvt_rna_tf32", "u = f", 80),
+    Form(r"cvt\.(?P<r>rn|rz)\.tf32\.f32", "cvt_{r}_tf32", "u = f", 90),
+    Form(r"cvt\.(?P<r>rn|rz)\.(?P<t>b?f16)x2\.f32", "cvt_{r}_{t}x2", "u = f f", 80),
+    Form(r"cvt\.(?P<r>rn|rz)\.f16\.f32", "cvt_{r}_f16", "h = f"),
+    Form(r"cvt\.(?P<r>rn|rz)\.bf16\.f32", "cvt_{r}_bf16", "h = f", 80),
+    Form(r"cvt\.f32\.f16", "cvt_f32_f16", "f = h"),
+    Form(r"cvt\.f32\.bf16", "cvt_f32_bf16", "f = h", 90),
+    Form(r"cvt\.u32\.u64", "cvt_u32_u64", "u = w"),
+    Form(r"cvt\.u64\.u32", "cvt_u64_u32", "w = u"),
+    Form(r"cvt\.s64\.s32", "cvt_s64_s32", "w = u"),
+    Form(r"cvt\.rn\.f32\.(?P<t>[us]32)", "cvt_rn_f32_{t}", "f = u"),
+    Form(r"cvt\.(?P<r>rni|rzi)\.s32\.f32", "cvt_{r}_s32_f32", "u = f"),
     # Special functions
-    _form(r"(?P<f>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)\.approx\.f32", "{f}_approx", "f = f"),
-    _form(r"(?P<f>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)\.approx\.ftz\.f32", "{f}_approx_ftz", "f = f"),
-    _form(r"tanh\.approx\.f32", "tanh_approx", "f = f"),
+    Form(r"(?P<f>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)\.approx\.f32", "{f}_approx", "f = f"),
+    Form(r"(?P<f>ex2|lg2|rcp|rsqrt|sqrt|sin|cos)\.approx\.ftz\.f32", "{f}_approx_ftz", "f = f"),
+    Form(r"tanh\.approx\.f32", "tanh_approx", "f = f"),
     # Arithmetic
-    _form(r"(?P<f>add|sub|mul)(\.rn)?\.f32", "{f}_f32", "f = f f"),
-    _form(r"(?P<f>add|sub|mul)(\.rn)?\.ftz\.f32", "{f}_f32_ftz", "f = f f"),
-    _form(r"(fma\.rn|mad\.rn)\.f32", "fma_f32", "f = f f f"),
-    _form(r"(fma\.rn|mad\.rn)\.ftz\.f32", "fma_f32_ftz", "f = f f f"),
-    _form(r"(?P<f>min|max)\.f32", "{f}_f32", "f = f f"),
-    _form(r"(?P<f>min|max)\.NaN\.f32", "{f}_nan_f32", "f = f f"),
-    _form(r"(?P<f>neg|abs)\.f32", "{f}_f32", "f = f"),
-    _form(r"(?P<f>add|sub)\.[us]32", "{f}_u32", "u = u u"),
-    _form(r"mul\.lo\.[us]32", "mul_u32", "u = u u"),
-    _form(r"mad\.lo\.[us]32", "mad_u32", "u = u u u"),
-    _form(r"mul\.wide\.(?P<t>[us]32)", "wide_{t}", "w = u u"),
-    _form(r"(?P<f>add|sub)\.[us]64", "{f}_u64", "w = w w"),
-    _form(r"(?P<f>and|or|xor)\.b32", "{f}_b32", "b = b b"),
-    _form(r"not\.b32", "not_b32", "b = b"),
-    _form(r"shl\.b32", "shl_b32", "b = b u"),
-    _form(r"shr\.[bu]32", "shr_u32", "b = b u"),
-    _form(r"shr\.s32", "shr_s32", "u = u u"),
-    _form(r"lop3\.b32", "lop3", "b = b b b #"),
-    _form(_SETP + r"(?P<t>[us]32)", "setp_{op}_{t}", "p = u u"),
-    _form(_SETP + r"b32", "setp_{op}_u32", "p = b b"),
-    _form(_SETP + r"f32", "setp_{op}_f32", "p = f f"),
-    _form(r"selp\.b32", "selp_b32", "b = b b p"),
-    _form(r"selp\.[us]32", "selp_b32", "u = u u p"),
-    _form(r"selp\.f32", "selp_f32", "f = f f p"),
+    Form(r"(?P<f>add|sub|mul)(\.rn)?\.f32", "{f}_f32", "f = f f"),
+    Form(r"(?P<f>add|sub|mul)(\.rn)?\.ftz\.f32", "{f}_f32_ftz", "f = f f"),
+    Form(r"(fma\.rn|mad\.rn)\.f32", "fma_f32", "f = f f f"),
+    Form(r"(fma\.rn|mad\.rn)\.ftz\.f32", "fma_f32_ftz", "f = f f f"),
+    Form(r"(?P<f>min|max)\.f32", "{f}_f32", "f = f f"),
+    Form(r"(?P<f>min|max)\.NaN\.f32", "{f}_nan_f32", "f = f f"),
+    Form(r"(?P<f>neg|abs)\.f32", "{f}_f32", "f = f"),
+    Form(r"(?P<f>add|sub)\.[us]32", "{f}_u32", "u = u u"),
+    Form(r"mul\.lo\.[us]32", "mul_u32", "u = u u"),
+    Form(r"mad\.lo\.[us]32", "mad_u32", "u = u u u"),
+    Form(r"mul\.wide\.(?P<t>[us]32)", "wide_{t}", "w = u u"),
+    Form(r"(?P<f>add|sub)\.[us]64", "{f}_u64", "w = w w"),
+    Form(r"(?P<f>and|or|xor)\.b32", "{f}_b32", "b = b b"),
+    Form(r"not\.b32", "not_b32", "b = b"),
+    Form(r"shl\.b32", "shl_b32", "b = b u"),
+    Form(r"shr\.[bu]32", "shr_u32", "b = b u"),
+    Form(r"shr\.s32", "shr_s32", "u = u u"),
+    Form(r"lop3\.b32", "lop3", "b = b b b #"),
+    Form(_SETP + r"(?P<t>[us]32)", "setp_{op}_{t}", "p = u u"),
+    Form(_SETP + r"b32", "setp_{op}_u32", "p = b b"),
+    Form(_SETP + r"f32", "setp_{op}_f32", "p = f f"),
+    Form(r"selp\.b32", "selp_b32", "b = b b p"),
+    Form(r"selp\.[us]32", "selp_b32", "u = u u p"),
+    Form(r"selp\.f32", "selp_f32", "f = f f p"),
     # Threads together
-    _form(r"(bar|barrier)(\.cta)?\.sync(\.aligned)?", "bar_sync", "#0"),
-    _form(r"bar\.warp\.sync", "bar_warp_sync", "u"),
-    _form(r"membar\.cta|fence(\.acq_rel|\.sc)?\.cta", "fence_cta", ""),
-    _form(r"membar\.gl|fence(\.acq_rel|\.sc)?\.gpu", "fence_gpu", ""),
-    _form(r"membar\.sys|fence(\.acq_rel|\.sc)?\.sys", "fence_sys", ""),
-    _form(r"shfl\.sync\.(?P<mode>up|down|bfly|idx)\.b32", "shfl_{mode}", "b|p = b u u u"),
-    _form(r"vote\.sync\.ballot\.b32", "vote_ballot", "u = p u"),
-    _form(r"vote\.sync\.(?P<f>any|all)\.pred", "vote_{f}", "p = p u"),
-    _form(r"redux\.sync\.(?P<f>min|max)\.(?P<t>[us]32)", "redux_{f}_{t}", "u = u u", 80),
-    _form(r"redux\.sync\.add\.[us]32", "redux_add_u32", "u = u u", 80),
-    _form(r"redux\.sync\.(?P<f>and|or|xor)\.b32", "redux_{f}_u32", "b = b u", 80),
+    Form(r"(bar|barrier)(\.cta)?\.sync(\.aligned)?", "bar_sync", "#0"),
+    Form(r"bar\.warp\.sync", "bar_warp_sync", "u"),
+    Form(r"membar\.cta|fence(\.acq_rel|\.sc)?\.cta", "fence_cta", ""),
+    Form(r"membar\.gl|fence(\.acq_rel|\.sc)?\.gpu", "fence_gpu", ""),
+    Form(r"membar\.sys|fence(\.acq_rel|\.sc)?\.sys", "fence_sys", ""),
+    Form(r"shfl\.sync\.(?P<mode>up|down|bfly|idx)\.b32", "shfl_{mode}", "b|p = b u u u"),
+    Form(r"vote\.sync\.ballot\.b32", "vote_ballot", "u = p u"),
+    Form(r"vote\.sync\.(?P<f>any|all)\.pred", "vote_{f}", "p = p u"),
+    Form(r"redux\.sync\.(?P<f>min|max)\.(?P<t>[us]32)", "redux_{f}_{t}", "u = u u", 80),
+    Form(r"redux\.sync\.add\.[us]32", "redux_add_u32", "u = u u", 80),
+    Form(r"redux\.sync\.(?P<f>and|or|xor)\.b32", "redux_{f}_u32", "b = b u", 80),
 )  # fmt: skip
 
 # Special registers -> what they are here. In a template they stand as %%name.

@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import extension
+from . import runtime
 from .checks import Finding
 from .lines import source_lines
 
@@ -70,7 +70,7 @@ def _finding(schedule: str, first: tuple[int, str], other: tuple[int, str]) -> F
 
 def _atomic() -> tuple[str, str, int]:
     """The kernel and line of the atomic operation that most likely decides: an exchange before a sum."""
-    sites = extension._binder().take_atomics()
+    sites = runtime.take_atomics()
     lines = source_lines(place for _, _, place in sites if place)
     found = [(kind not in _EXCHANGES, *lines[place], kernel) for kernel, kind, place in sites if place and lines.get(place)]
     if not found:

@@ -5,20 +5,28 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
-if torch.cuda.is_available() and (worker := os.environ.get("PYTEST_XDIST_WORKER")):
+
+def gpu() -> bool:
+    import torch  # a second, which tests without a GPU's do not wait for
+
+    return torch.cuda.is_available()
+
+
+if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and gpu():
     # torch keeps builds by name, and a skeleton has its solution's: two processes must not build into one folder.
     os.environ["TORCH_EXTENSIONS_DIR"] = str(Path.home() / ".cache" / "torch_extensions" / f"tests_{worker}")
 
 
 def pytest_collection_modifyitems(items):
-    if not torch.cuda.is_available():
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if not marked:
+        return
+    if not gpu():
         reason = "no CUDA device"
     elif not shutil.which("nvcc"):
         reason = "no nvcc"
     else:
         return
-    for item in items:
-        if item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.skip(reason=reason))
+    for item in marked:
+        item.add_marker(pytest.mark.skip(reason=reason))

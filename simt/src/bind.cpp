@@ -368,128 +368,23 @@ PyObject* set_error_maker(PyObject*, PyObject* callable) {
   Py_RETURN_NONE;
 }
 
-PyObject* set_options(PyObject*, PyObject* args) {
-  simt::Options& options = simt::options();
-  int schedule, threads, mode;
-  unsigned long long seed;
-  double seconds;
-  if (!PyArg_ParseTuple(args, "iKdii", &schedule, &seed, &seconds, &threads, &mode)) return nullptr;
-  options.mode = static_cast<simt::Mode>(mode);
-  options.schedule = schedule;
-  options.seed = seed;
-  options.seconds = seconds;
-  options.threads = threads;
-  options.interrupted = interrupted;
-  Py_RETURN_NONE;
-}
-
-PyObject* set_guard(PyObject*, PyObject* args) {
-  int mode;
-  if (!PyArg_ParseTuple(args, "i", &mode)) return nullptr;
-  simt::set_guard(static_cast<simt::Guard>(mode));
+// Memory of new tensors is guarded, or is no longer: simt/runtime.py has told the runtime in which way.
+PyObject* guard_tensors(PyObject*, PyObject* on) {
+  const int yes = PyObject_IsTrue(on);
+  if (yes < 0) return nullptr;
   GuardAllocator& ours = allocator();
-  if (mode != 0 && !ours.usual) {
+  if (yes && !ours.usual) {
     ours.usual = c10::GetCPUAllocator();
     c10::SetCPUAllocator(&ours, 255);
   }
-  ours.on = mode != 0;
+  ours.on = yes != 0;
   Py_RETURN_NONE;
 }
-
-PyObject* set_device(PyObject*, PyObject* args) {
-  simt::Device device{};
-  const char* name;
-  if (!PyArg_ParseTuple(args, "siiiiiiiLLLLL", &name, &device.major, &device.minor, &device.multiprocessors,
-                        &device.threads_per_multiprocessor, &device.blocks_per_multiprocessor, &device.registers_per_multiprocessor,
-                        &device.clock_khz, &device.l2_bytes, &device.global_bytes, &device.shared_per_block,
-                        &device.shared_per_block_optin, &device.shared_per_multiprocessor))
-    return nullptr;
-  std::snprintf(device.name, sizeof device.name, "%s", name);
-  simt::set_device(device);
-  Py_RETURN_NONE;
-}
-
-// A place in a module's code for the source-line lookup: (path, offset), or None.
-PyObject* place(std::uintptr_t code) {
-  const simt::Module* module = code ? simt::module_of(code) : nullptr;
-  if (!module) Py_RETURN_NONE;
-  return Py_BuildValue("(sK)", module->path.c_str(), static_cast<unsigned long long>(code - module->base));
-}
-
-PyObject* take_findings(PyObject*, PyObject*) {
-  THPObjectPtr all(PyList_New(0));
-  for (const auto& f : simt::take_findings()) {
-    THPObjectPtr places(PyList_New(0));
-    for (const auto& each : f.places) {
-      THPObjectPtr item(Py_BuildValue("(sK)", each.module.c_str(), static_cast<unsigned long long>(each.offset)));
-      PyList_Append(places.get(), item.get());
-    }
-    // The return address is one past the call; the call is what has the line.
-    if (PyObject* own = place(f.code ? f.code - 1 : 0); own != Py_None) PyList_Insert(places.get(), 0, own), Py_DECREF(own);
-    THPObjectPtr block(f.in_thread ? triple(f.block) : Py_NewRef(Py_None)), thread(f.in_thread ? triple(f.thread) : Py_NewRef(Py_None));
-    THPObjectPtr other(f.has_other ? Py_BuildValue("(sNNN)", f.other_what.c_str(), triple(f.other_block), triple(f.other_thread),
-                                                   place(f.other_code ? f.other_code - 1 : 0))
-                                   : Py_NewRef(Py_None));
-    THPObjectPtr item(Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:L,s:K,s:K,s:s,s:s,s:i,s:i,s:O,s:O,s:O,s:O,s:O,s:s,s:K,s:K}", "check", f.check.c_str(), "what",
-                                    f.what.c_str(), "space", f.space.c_str(), "array", f.array.c_str(), "type", f.type.c_str(), "index",
-                                    static_cast<long long>(f.index), "elements", static_cast<unsigned long long>(f.elements), "element",
-                                    static_cast<unsigned long long>(f.element), "kernel", f.kernel.c_str(), "file", f.file.c_str(), "line", f.line, "column", f.column,
-                                    "places", places.get(), "block", block.get(), "thread", thread.get(), "other", other.get(), "warning",
-                                    f.warning ? Py_True : Py_False, "message", f.message.c_str(), "count",
-                                    static_cast<unsigned long long>(f.count), "first", static_cast<unsigned long long>(f.first)));
-    if (!item) return nullptr;
-    PyList_Append(all.get(), item.get());
-  }
-  return all.release();
-}
-
-// Where atomic operations were executed: [(kernel, kind, (path, offset))].
-PyObject* take_atomics(PyObject*, PyObject*) {
-  THPObjectPtr all(PyList_New(0));
-  for (const auto& [code, site] : simt::take_atomics()) {
-    THPObjectPtr item(Py_BuildValue("(sIN)", site.kernel.c_str(), site.kind, place(code - 1)));
-    PyList_Append(all.get(), item.get());
-  }
-  return all.release();
-}
-
-// What programs have allocated since a moment and not freed: [(bytes, (path, offset))].
-PyObject* leaks(PyObject*, PyObject* args) {
-  unsigned long long since;
-  if (!PyArg_ParseTuple(args, "K", &since)) return nullptr;
-  THPObjectPtr all(PyList_New(0));
-  for (const auto& leak : simt::leaks(since)) {
-    THPObjectPtr item(Py_BuildValue("(KN)", static_cast<unsigned long long>(leak.bytes), place(leak.code - 1)));
-    PyList_Append(all.get(), item.get());
-  }
-  return all.release();
-}
-
-// The newest launches: [(kernel, grid, block)].
-PyObject* take_launches(PyObject*, PyObject*) {
-  THPObjectPtr all(PyList_New(0));
-  for (const auto& launch : simt::take_launches()) {
-    const dim3 &grid = launch.grid, &block = launch.block;
-    THPObjectPtr item(Py_BuildValue("(s(III)(III))", launch.kernel.c_str(), grid.x, grid.y, grid.z, block.x, block.y, block.z));
-    if (!item) return nullptr;
-    PyList_Append(all.get(), item.get());
-  }
-  return all.release();
-}
-
-PyObject* now(PyObject*, PyObject*) { return PyLong_FromUnsignedLongLong(simt::now()); }
 
 PyMethodDef methods[] = {
-    {"take_findings", take_findings, METH_NOARGS, "take_findings() -> [dict]: what checked launches found, and forgets it"},
-    {"take_atomics", take_atomics, METH_NOARGS, "take_atomics() -> [(kernel, kind, place)]: where checked kernels used atomics"},
-    {"take_launches", take_launches, METH_NOARGS, "take_launches() -> [(kernel, grid, block)]: the newest launches, at most 16, oldest first; and forgets them"},
-    {"leaks", leaks, METH_VARARGS, "leaks(since) -> [(bytes, place)]: allocations of programs that were not freed"},
-    {"now", now, METH_NOARGS, "now() -> a moment for leaks()"},
     {"load", load, METH_VARARGS, "load(path, mode, owner) -> {name: function}: opens a compiled extension; owner(mode) gives the same of another mode"},
     {"set_error_maker", set_error_maker, METH_O, "called with a fault's fields, returns the exception to raise"},
-    {"set_options", set_options, METH_VARARGS, "set_options(schedule, seed, seconds, threads, mode)"},
-    {"set_guard", set_guard, METH_VARARGS, "set_guard(0 none | 1 end | 2 front)"},
-    {"set_device", set_device, METH_VARARGS, "set_device(name, limits…)"},
+    {"guard_tensors", guard_tensors, METH_O, "guard_tensors(on): whether new tensors lie where the runtime guards memory"},
     {nullptr, nullptr, 0, nullptr}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_simt_bind", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
@@ -505,5 +400,6 @@ PyMODINIT_FUNC PyInit__simt_bind() {
   function_type.tp_repr = represent;
   function_type.tp_getset = properties;
   if (PyType_Ready(&function_type) < 0) return nullptr;
+  simt::options().interrupted = interrupted;
   return PyModule_Create(&definition);
 }

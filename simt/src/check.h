@@ -43,14 +43,14 @@ struct Finding {
 
 void add_finding(Finding finding);
 Finding finding_of(const Fault& fault);
-SIMT_API std::vector<Finding> take_findings();
+std::vector<Finding> take_findings();
 
 // Where atomic operations were executed: what depends on the order of threads without being a race often goes through them.
 struct AtomicSite {
   unsigned kind;          // a simt::Atomic
   std::string kernel;
 };
-SIMT_API std::map<std::uintptr_t, AtomicSite> take_atomics();     // by return address
+std::map<std::uintptr_t, AtomicSite> take_atomics();     // by return address
 
 // What orders accesses of different threads besides barriers: an atomic write after a fence hands over what its thread
 // (and, by barriers, its block) did before; an atomic read of it takes that over.

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "json.h"
 #include "options.h"
 #include "schedule.h"
 
@@ -711,15 +712,6 @@ void begin_counting(Job& job) {
 
 namespace {
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 32) out += c;
-  }
-  return out + "\"";
-}
-
 std::string number(double value) {
   char text[40];
   std::snprintf(text, sizeof text, value == std::floor(value) && std::fabs(value) < 1e15 ? "%.0f" : "%.17g", value);
@@ -758,8 +750,6 @@ std::string written(const Counting::Found& found) {
   }
   return out + "}" + (found.example ? ",\"example\":" + written(*found.example) : "") + "}";
 }
-
-std::string three(const dim3& d) { return "[" + std::to_string(d.x) + "," + std::to_string(d.y) + "," + std::to_string(d.z) + "]"; }
 
 }  // namespace
 

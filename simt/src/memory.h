@@ -12,7 +12,7 @@ namespace simt {
 
 enum class Guard : int { none, end, front };
 
-SIMT_API void set_guard(Guard guard);
+void set_guard(Guard guard);
 
 // Where an address lies relative to the allocation nearest to it.
 struct Place {
@@ -41,8 +41,8 @@ struct Leak {
   std::size_t bytes;
   std::uintptr_t code;     // where it was asked for
 };
-SIMT_API std::uint64_t now();
-SIMT_API std::vector<Leak> leaks(std::uint64_t since);
+std::uint64_t now();
+std::vector<Leak> leaks(std::uint64_t since);
 SIMT_API void* allocate_at(std::size_t bytes, const void* code);    // code: null for memory that is no kernel's to free
 
 // In a checked program the host may not touch what cudaMalloc gave it, as with a GPU: only kernels and copies do.

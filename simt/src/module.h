@@ -54,7 +54,7 @@ bool find_library(const void* symbol, Module& module);   // where the library th
 // Registers the module that holds `symbol`; `kernels` are the names of its kernels and `shared` those of its static
 // shared arrays, a comma after each. heads: name, parameters and line of each kernel, a tab after the first two, one a line.
 SIMT_API const Module* register_module(const void* symbol, const char* kernels, const char* shared, const char* heads = nullptr);
-SIMT_API const Module* module_of(std::uintptr_t code);
+const Module* module_of(std::uintptr_t code);
 std::string base_name(const std::string& function);   // "void ns::k<float>(int)" -> "k"
 
 }  // namespace simt

@@ -23,7 +23,7 @@ struct Options {
 };
 
 SIMT_API Options& options();
-SIMT_API void set_device(const Device& device);
+void set_device(const Device& device);
 
 // After a call of an extension: the fault to raise, if there is one. `threw`: the call ended by an exception.
 SIMT_API bool finish_call(Fault& fault, bool threw);
@@ -34,7 +34,7 @@ struct Launched {
   std::string kernel;
   dim3 grid, block;
 };
-SIMT_API std::vector<Launched> take_launches();
+std::vector<Launched> take_launches();
 bool flush_printed();                // of a program: to stdout; whether there was anything
 
 }  // namespace simt

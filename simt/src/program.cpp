@@ -273,33 +273,6 @@ SIMT_API void simt_run_program(const char* path, int argc, char** argv, End* int
   end = nullptr;
 }
 
-// For a process without the binder: what simt.run() sets.
-SIMT_API void simt_set_options(int schedule, unsigned long long seed, double seconds, int threads) {
-  Options& options = simt::options();
-  options.schedule = schedule;
-  options.seed = seed;
-  options.seconds = seconds;
-  options.threads = threads;
-}
-
-SIMT_API void simt_set_device(const char* name, const long long* f) {
-  Device device{};
-  std::snprintf(device.name, sizeof device.name, "%s", name);
-  device.major = static_cast<int>(f[0]);
-  device.minor = static_cast<int>(f[1]);
-  device.multiprocessors = static_cast<int>(f[2]);
-  device.threads_per_multiprocessor = static_cast<int>(f[3]);
-  device.blocks_per_multiprocessor = static_cast<int>(f[4]);
-  device.registers_per_multiprocessor = static_cast<int>(f[5]);
-  device.clock_khz = static_cast<int>(f[6]);
-  device.l2_bytes = f[7];
-  device.global_bytes = f[8];
-  device.shared_per_block = f[9];
-  device.shared_per_block_optin = f[10];
-  device.shared_per_multiprocessor = f[11];
-  set_device(device);
-}
-
 // What went wrong and was not mended: a kernel, a launch that nobody asked about (or any, if the program failed), a copy. As
 // lines: reason, message, kernel, file, line, line of the kernel, then a module and an offset a line. Empty where nothing did.
 // Valid until the next call.

@@ -90,6 +90,30 @@ def test_an_unchanged_program_starts_fast(simt):
     assert time.perf_counter() - start < 1.5
 
 
+WATCHED = """
+import sys
+def note(event, about):
+    if event == "import" and about[0] in ("torch", "simt.program"):
+        with open({log!r}, "a") as log:
+            log.write(about[0] + "\\n")
+sys.addaudithook(note)
+"""
+
+
+@pytest.mark.parametrize("command, processes", [("run", 1), ("check", 5), ("count", 1)])
+def test_a_program_needs_no_torch(simt, tmp_path, command, processes):
+    """Does no process import torch for a program, the four that try other orders included? And is the watch awake: a script does?"""
+    log = tmp_path / "imported"
+    watch = {"sitecustomize.py": WATCHED.format(log=str(log)), "a.cu": SOUND, "a.py": ""}
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    done = simt(command, "a.cu", files=watch, environment=environment)
+    assert (done.stdout, done.returncode) == ("100 elements, the last is 7\n", 0), done.stderr
+    assert log.read_text().split() == ["simt.program"] * processes
+    if command == "check":
+        simt(command, "a.py", environment=environment)
+        assert "torch" in log.read_text().split()
+
+
 def test_main_may_take_no_arguments_and_return_nothing(simt):
     """Does main() work in the form without arguments, and is its missing return 0?"""
     assert simt("run", "a.cu", files={"a.cu": "#include <cstdio>\nint main() { puts(\"hello\"); }\n"}).returncode == 0
