@@ -170,9 +170,10 @@ def programs(truth: dict, names: set[str]) -> list[dict]:
 
 
 def solutions(truth: dict, names: set[str]) -> list[dict]:
+    """Of solutions and steps."""
     made = []
-    for name, solution in truth["solutions"].items():
-        if names and name not in names:
+    for name, solution in (truth["solutions"] | truth.get("steps", {})).items():
+        if (names and name not in names) or "cases" not in solution:  # its instructions may be known before
             continue
         launches = counted.count("cases", name)
         check_same(name, launches, solution["cases"])
@@ -265,7 +266,7 @@ def main(names: tuple[str, ...], write: bool, table: bool) -> None:
     if names and DATA.exists():  # the others stay, in their order
         new = {name: [r for r in rows if r["name"] == name] for name in names}
         old = json.loads(DATA.read_text())["rows"]
-        rows = [r for name in [*truth["programs"], *truth["solutions"]] for r in (new[name] if name in new else [o for o in old if o["name"] == name])]
+        rows = [r for name in dict.fromkeys([*truth["programs"], *truth["solutions"], *truth.get("steps", {})]) for r in (new[name] if name in new else [o for o in old if o["name"] == name])]
     data = {"machine": machine(), "ncu": truth["machine"], "rows": [judged(row) for row in rows]}
     text = re.sub(r"\{\n\s+([^{}]*)\}", lambda m: "{" + re.sub(r"\s*\n\s*", " ", m[1]).strip() + "}", json.dumps(data, indent=1))
     DATA.write_text(text + "\n")

@@ -8,6 +8,7 @@ Needs nvcc, cuobjdump and ncu. What it writes is what counters.py and model.py h
     programs.NAME.times           medians of 20 by events: L2 as the last run left it, L2 flushed, and one of many in a row
     programs.NAME.sass            a kernel's instructions as nvcc made them
     solutions.NAME.cases, .full   kernels_ref under ncu at two small cases and at full size
+    steps.NAME.cases              the steps of kernels_ref under ncu at these cases
     solutions.NAME.times          at full size without ncu: medians of 20, L2 flushed before each run of the model
 """
 
@@ -34,7 +35,8 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 MICRO = ROOT / "benchmarks" / "micro"
 DATA = ROOT / "benchmarks" / "data" / "ncu.json"
-PARTS = ("small", "large", "times", "cases", "full", "profile")
+PARTS = ("small", "large", "times", "cases", "full", "profile", "steps")
+BUILDS = 16  # of extensions side by side
 
 _SASS = "smsp__sass_thread_inst_executed_op_"
 METRICS = {
@@ -134,6 +136,11 @@ def start_solutions(files: list[Path], environment: dict[str, str]) -> list[subp
     return [
         subprocess.Popen([*command, str(f)], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for f in files
     ]
+
+
+def extension_of(file: Path) -> str:
+    """The name that a file gives load_inline."""
+    return re.search(r'^    name="([^"]+)"|load_inline\(\s*name="([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE).expand(r"\1\2")
 
 
 # ---- instructions ----
@@ -273,7 +280,7 @@ def run_solutions(part: str, names: list[str], out: Path) -> None:
     import references
 
     order = []
-    for file in references.solutions():
+    for file in references.files():
         if references.name(file) not in names:
             continue
         module = references.load(file)
@@ -389,6 +396,7 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
     data = json.loads(DATA.read_text()) if DATA.exists() and (only or named) else {}
     data.setdefault("programs", {})
     data.setdefault("solutions", {})
+    data.setdefault("steps", {})
     start = time.perf_counter()
 
     def keep(what: str) -> None:
@@ -463,8 +471,27 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
                     data["solutions"].setdefault(found, {})[part_] = rows
 
             attempt(f"solutions under ncu: {part_}", profiled)
-    for library in Path(os.environ.get("TORCH_EXTENSIONS_DIR") or Path.home() / ".cache" / "torch_extensions").glob("**/*.so"):
-        attempt(f"instructions of {library.stem}", lambda library=library: data["solutions"].setdefault(library.stem.split("_v")[0], {}).update(sass=sass(library)))
+    if "steps" in parts:
+
+        def profiled_steps() -> None:
+            built = []
+            steps = references.steps()
+            for some in (steps[at : at + BUILDS] for at in range(0, len(steps), BUILDS)):
+                for file, process in zip(some, start_solutions(some, environment), strict=True):
+                    errors = process.communicate()[1]
+                    if process.returncode:
+                        print(references.name(file), "does not build:", errors[-1500:], flush=True)
+                    else:
+                        built.append(references.name(file))
+            for found, rows in profile_solutions("cases", built, folder, metrics).items():
+                data["steps"].setdefault(found, {})["cases"] = rows
+
+        attempt("steps under ncu", profiled_steps)
+    libraries = {path.stem.split("_v")[0]: path for path in Path(os.environ.get("TORCH_EXTENSIONS_DIR") or Path.home() / ".cache" / "torch_extensions").glob("**/*.so")}
+    for file in references.files():
+        if library := libraries.get(extension_of(file)):
+            row = data["solutions" if file.name == "solution.py" else "steps"].setdefault(references.name(file), {})
+            attempt(f"instructions of {library.stem}", lambda row=row, library=library: row.update(sass=sass(library)))
     data["machine"]["clocks_after"] = clocks()
     keep("done")
 
