@@ -175,6 +175,7 @@ Exit status:
     2  wrong usage, or a problem file cannot be used
     3  this machine has no GPU, or the data file cannot be written
     1  a step, a solution or a submission could not be timed (torch.compile may fail: its row says why)
+       (in a sweep: at one of the sizes)
     0  every row that matters was timed
 """
 
@@ -195,14 +196,24 @@ Exit status:
     help="Replace a literal that the problem file assigns. May be repeated.",
 )
 @click.option(
+    "--backward",
+    is_flag=True,
+    help="Time forward and backward together instead, with the gradients of every input and weight: backward.py, eager, "
+    "torch.compile, and submissions that have a backward.",
+)
+@click.option(
+    "--sweep",
+    is_flag=True,
+    help="Time batches 1 to 512 and images of 32 to 512 pixels a side instead: the fastest kernels, the last step, eager, "
+    "torch.compile.",
+)
+@click.option(
     "--out",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    default="bench.json",
-    show_default=True,
-    help="The data file.",
+    help="The data file. Without it, bench.json, or sweep.json with --sweep.",
 )
-@click.option("--add", is_flag=True, help="Problems that the data file has, and that are not timed now, stay in it.")
+@click.option("--add", is_flag=True, help="What the data file has, and is not timed now, stays in it: forward, too, beside --backward.")
 @click.option(
     "--pictures",
     metavar="FOLDER",
@@ -220,27 +231,28 @@ Exit status:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="A problem's rounds end after so long, what is compiled before not counted.",
+    help="A problem's rounds end after so long, what is compiled before not counted (60 without it); with --sweep, no more "
+    "sizes are begun after so long, what torch.compile compiles counted (95).",
 )
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cuda", hidden=True)
 def bench(
     what: tuple[str, ...],
     problem: Path | None,
     settings: tuple[str, ...],
-    out: Path,
+    backward: bool,
+    sweep: bool,
+    out: Path | None,
     add: bool,
     pictures: Path | None,
     spared: tuple[str, ...],
-    seconds: float,
+    seconds: float | None,
     device: str,
 ) -> None:
     """Time all steps, eager, torch.compile and any submission on a GPU in one run, in turns.
 
     PROBLEM is a name in kernels_ref; without any, KernelBench's four models are timed. A SUBMISSION is timed beside its
     problem's rows. Times are medians of runs with the L2 flushed before, with their 95 % intervals. The data file has
-    them, with bytes, operations, errors, clocks and power; pictures show the ladders and the launches.
+    them, with bytes, operations, errors, clocks and power; pictures show the ladders and the launches, or how times grow.
     """
     from rich.console import Console
     from rich.table import Table
@@ -258,14 +270,21 @@ def bench(
     if device == "cuda" and not torch.cuda.is_available():
         errors.print("grader bench times kernels on a GPU, and this machine has none.")
         sys.exit(CANNOT)
+    if backward and sweep:
+        raise click.UsageError("--backward and --sweep are two runs: give one of them.")
+    task = "backward" if backward else "sweep" if sweep else "forward"
+    out = out or Path("sweep.json" if sweep else "bench.json")
     sets = dict(_setting(text) for text in settings)
     try:
-        chosen = timing.choose(what, problem, sets)
+        chosen = timing.choose(what, problem, sets, task)
     except ProblemError as error:
         errors.print(Text(str(error)))
         sys.exit(USAGE)
     kept = [word for word in spared if word != "launches"]
-    options = timing.Options(chosen, sets, out, kept, seconds, device, launches="launches" not in spared, add=add)
+    seconds = timing.SECONDS[task] if seconds is None else seconds
+    options = timing.Options(
+        chosen, sets, out, kept, seconds, device, launches="launches" not in spared, add=add, task=task
+    )
     try:
         data = timing.run(options, lambda words: errors.print(Text(words)))
     except (OSError, timing.NoData) as error:
@@ -275,14 +294,13 @@ def bench(
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 150
-    tables = [(name, timing.HEADS, timing.table(made)) for name, made in data["problems"].items()]
-    for name, heads, rows in [*tables, ("The fastest of each class", timing.SUMMARY, timing.summary(data))]:
-        if not rows:
-            continue
+    for name, heads, rows in timing.tables_of(data):
         shown = Table(*heads, title=name, title_justify="left")
         for cells in rows:
             shown.add_row(*map(Text, cells))
         console.print(shown)
+    for sentence in timing.sentences_of(data):
+        console.print(Text(sentence))
     errors.print(Text(f"written: {out}"))
     try:
         for path in timing.draw(data, pictures or out.with_suffix("")):

@@ -15,9 +15,11 @@ from grader.pictures.race_map import race_map
 from grader.pictures.reduction_tree import Add, reduction_tree
 from grader.pictures.request import Access
 from grader.pictures.roofline import Point, Roof, point_of, roof_of, roofline
+from grader.pictures.sweep import Line, sweep
 from grader.pictures.waterfall import Launched, launches_of, waterfall
 
 __all__ = [
-    "Access", "Add", "Launched", "Meeting", "Picture", "Point", "Roof", "Step", "access_map", "alignment_map", "bank_map", "error_map", "ladder",
-    "launch_map", "launches_of", "of", "of_line", "past_the_end", "point_of", "race_map", "reduction_tree", "roof_of", "roofline", "steps_of", "waterfall",
+    "Access", "Add", "Launched", "Line", "Meeting", "Picture", "Point", "Roof", "Step", "access_map", "alignment_map", "bank_map", "error_map", "ladder",
+    "launch_map", "launches_of", "of", "of_line", "past_the_end", "point_of", "race_map", "reduction_tree", "roof_of", "roofline", "steps_of", "sweep",
+    "waterfall",
 ]  # fmt: skip

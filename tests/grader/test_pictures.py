@@ -469,6 +469,14 @@ def test_does_a_verdict_of_a_race_show_the_two_threads_that_simt_found():
 # --- every picture ---------------------------------------------------------------------------------------------------
 
 
+def grown(powers):
+    """A line for each kind and class that a sweep may have."""
+    kinds = [(k, p) for k in ("beside", "reference", "submission", "step", "eager", "compile") for p in ("fp32", "tf32")]
+    return [
+        pictures.Line(f"{k} {p}", k, p, tuple((2**n, (i + 1) * 1e-9 * (1 + 8 / 2**n)) for n in powers)) for i, (k, p) in enumerate(kinds)
+    ]
+
+
 def gallery():
     rng = np.random.default_rng(0)
     mixed = np.zeros((4, 16, 62, 62), bool)
@@ -508,6 +516,8 @@ def gallery():
         "roofline of a T4": pictures.roofline([pictures.Point("mine", 1e3, 1e9, 1.0)], "T4"),
         "ladder": pictures.ladder(steps, pictures.Step(long, 7.1e-3, True), problem="groupnorm"),
         "waterfall": pictures.waterfall({"eager": eager, "fused": [pictures.Launched("k", 1e-5, 1e3)]}),
+        "sweep": pictures.sweep({"batch": grown(range(10)), "side": grown(range(5, 10))}, "conv_groupnorm_logsumexp", "No cliff."),
+        "sweep of decades": pictures.sweep({"batch": [pictures.Line(long, "step", "fp32", ((1, 3e-5), (3, 1e-12)))]}, long, "No cliff."),
     }  # fmt: skip
 
 

@@ -1,0 +1,170 @@
+"""What a run found, as tables and sentences."""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from pathlib import Path
+
+from grader.bench import growth
+from grader.bench.rows import MODES
+
+TARGETS = Path(__file__).with_name("targets.toml")
+AT = 0.05  # below its target by less than this share, a row is at it
+
+HEADS = ["row", "class", "ms", "95 % interval", "n", "of the roof", "GB/s", "error", "in its class"]
+
+
+def table(made: dict) -> list[list[str]]:
+    """A problem's rows, the fastest last, as cells under HEADS; what was not timed at the end."""
+    cells = []
+    for row in sorted(made["rows"], key=lambda r: -r.get("ms", 0.0)):
+        error = "–" if row["error"] is None else f"{row['error']:.1e}"
+        kept = {None: "–", True: "yes", False: "no"}[row["in_class"]]
+        if "ms" not in row:
+            cells.append([row["name"], row["precision"], "–", row["failed"], "", "", "", error, kept])
+            continue
+        roof = "–" if row["of_roof"] is None else f"{100 * row['of_roof']:.0f} %"
+        interval = f"{row['low']:.4g}–{row['high']:.4g}" + ("" if row["narrow"] else " (wide)")
+        rate = f"{row['gb_a_second']:,.0f}"
+        times = [f"{row['ms']:.4g}", interval, str(row["n"]), roof, rate]
+        cells.append([row["name"], row["precision"], *times, error, kept])
+    return cells
+
+
+SUMMARY = ["problem", "class", "fastest of ours", "ms", "best of torch", "ms", "times faster", "95 % interval", "floor", "target"]
+
+SUMMARY_BACKWARD = SUMMARY[:-1]
+
+
+def summary(data: dict, task: str = "forward") -> list[list[str]]:
+    """For each problem and class the fastest kernel beside the fastest baseline, as cells under SUMMARY. task: "forward",
+    or "backward" for both together, which has no targets: cells under SUMMARY_BACKWARD."""
+    cells = []
+    for name, made in data["problems"].items():
+        made = made.get("backward", {}) if task == "backward" else made
+        ms = {row["name"]: f"{row['ms']:.4g}" for row in made.get("rows", []) if "ms" in row}
+        for precision, best in made.get("best", {}).items():
+            floor = made.get(f"floor_{precision}_ms")
+            sides = [best["ours"], ms[best["ours"]], best["baseline"], ms[best["baseline"]]]
+            sure = [f"{best['times']:.3g}", f"{best['low']:.3g}–{best['high']:.3g}"]
+            aim = [] if task == "backward" else [reached(name, precision, made)]
+            cells.append([name, precision, *sides, *sure, "–" if floor is None else f"{floor:.3g}", *aim])
+    return cells
+
+
+@functools.cache
+def targets() -> dict:
+    """problem -> class -> milliseconds, and times the best of torch."""
+    return tomllib.loads(TARGETS.read_text(encoding="utf-8"))
+
+
+def reached(name: str, precision: str, made: dict) -> str:
+    """How the fastest of ours stands to its target, in words; "–" where there is none, or other sizes or another GPU."""
+    target = targets().get(name, {}).get(precision)
+    if target is None or "H200" not in made.get("machine", {}).get("name", "") or not _is_full_size(name, made):
+        return "–"
+    best = made["best"][precision]
+    ms = next(row["ms"] for row in made["rows"] if row["name"] == best["ours"])
+    aim = f"{target['ms']:.4g} ms"
+    if ms > target["ms"]:
+        said = f"missed: {aim}"
+    elif ms > (1 - AT) * target["ms"]:
+        said = f"at it: {aim}"
+    else:
+        said = f"beyond it: {aim}"
+    return said if best["times"] >= target["times"] else f"{said}; not {target['times']} times"
+
+
+def _is_full_size(name: str, made: dict) -> bool:
+    from grader import problem
+
+    file = problem.KERNELS_REF / name / "model.py"
+    if not file.is_file():
+        return False
+    own = problem.read(file).literals
+    sizes = made.get("sizes", {})
+    return all(sizes.get(k) == v for k, v in own.items() if k in sizes and not isinstance(v, tuple))
+
+
+def told(data: dict, task: str = "forward") -> str:
+    """Which runs the rows come from, and what is not there: sentences from the data."""
+    said: dict[str, list[str]] = {}
+    for name, made in data["problems"].items():
+        part = made.get("backward") if task == "backward" else made
+        if part and part.get("rows") and "work" in part:
+            for sentence in _about(part, data):
+                said.setdefault(sentence, []).append(name)
+    bare = [n for n, made in data["problems"].items() if made.get("rows") and "sms" in made.get("machine", {}) and "launches" not in made]
+    if bare and task == "forward":
+        said[f"Nothing is known of the launches of {', '.join(bare)}."] = list(data["problems"])
+    everyone = sum(bool((m.get("backward", {}) if task == "backward" else m).get("rows")) for m in data["problems"].values())
+    return " ".join(s if len(names) >= everyone else f"{', '.join(names)}: {s}" for s, names in said.items())
+
+
+def _about(part: dict, data: dict) -> list[str]:
+    """Sentences on one problem's part."""
+    of = part if "command" in part else data  # older files say it of the whole run alone
+    command, interrupted = of.get("command"), of.get("interrupted")
+    modes = {row["mode"] for row in part["rows"] if row.get("mode") and "ms" in row}
+    found = []
+    for mode in MODES:
+        spared = re.findall(r"--without (\S+)", command or "")
+        if mode not in modes:
+            why = f" (the run had `--without {mode if mode in spared else 'compile'}`)" if {mode, "compile"} & {*spared} else ""
+            found.append(f"torch.compile's {mode} was not timed{why}.")
+    if interrupted:
+        found.append("The run was interrupted before its end.")
+    failed = [row["name"] for row in part["rows"] if "ms" not in row]
+    if failed:
+        found.append(f"No time for {', '.join(failed)}.")
+    found += [f"Left out: {name}: {why}." for name, why in part.get("without_backward", {}).items()]
+    return found
+
+
+# --- what `grader bench` prints --------------------------------------------------------------------------------------
+
+SIZES = ["batch", "pixels a side", "row", "class", "ms", "95 % interval", "n", "ns a pixel", "in its class"]
+BOTH = "forward and backward: the result, and the gradients of every input and weight"
+
+
+def tables_of(data: dict) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, heads and rows of each table that has any."""
+    found = []
+    for name, made in data["problems"].items():
+        if isinstance(made.get("sizes"), list):
+            found.append((name, SIZES, sweep_table(made)))
+            continue
+        found.append((name, HEADS, table(made)))
+        found.append((f"{name}, {BOTH}", HEADS, table(made.get("backward", {"rows": []}))))
+    if not any(heads is SIZES for _, heads, _ in found):
+        found.append(("The fastest of each class", SUMMARY, summary(data)))
+        found.append((f"The fastest of each class, {BOTH}", SUMMARY_BACKWARD, summary(data, "backward")))
+    return [(title, heads, rows) for title, heads, rows in found if rows]
+
+
+def sweep_table(made: dict) -> list[list[str]]:
+    """A sweep's sizes and rows as cells under SIZES."""
+    cells = []
+    for line in made["sizes"]:
+        where = [str(line["batch"]), str(line["side"] or "–")]
+        if "skipped" in line:
+            cells.append([*where, f"– {line['skipped']}", *[""] * 6])
+        for row in line.get("rows", []):
+            kept = {None: "–", True: "yes", False: "no"}[row["in_class"]]
+            if "ms" not in row:
+                cells.append([*where, row["name"], row["precision"], "–", row["failed"], "", "", kept])
+                continue
+            pixel = row["ms"] * 1e6 / (line["batch"] * (line["side"] or 1) ** 2)
+            times = [f"{row['ms']:.4g}", f"{row['low']:.4g}–{row['high']:.4g}", str(row["n"]), f"{pixel:.3g}"]
+            cells.append([*where, row["name"], row["precision"], *times, kept])
+    return cells
+
+
+def sentences_of(data: dict) -> list[str]:
+    """What a sweep shows; of other runs, what they lack."""
+    if lacking := [said for task in ("forward", "backward") if (said := told(data, task))]:
+        return lacking
+    swept = {name: made for name, made in data["problems"].items() if isinstance(made.get("sizes"), list)}
+    return [sentence for name, made in swept.items() for sentence in growth.sentences(name, made)]

@@ -1,0 +1,189 @@
+"""Are the README's table, the ladders and the sweep's page what the committed data say?"""
+
+import copy
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.bench import tables
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import limits  # noqa: E402
+
+DATA = limits.read(limits.BENCH)
+ALL = [limits.read(file) for file in (limits.BENCH, limits.STEPS, limits.MODEL, limits.COUNTED)]
+NAMES = sorted(DATA["problems"])
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+# --- the README ------------------------------------------------------------------------------------------------------
+
+
+def test_the_readme_has_the_table_of_today():
+    """Does `python benchmarks/limits.py --write` leave the README as it is?"""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.split("<!-- bench:limit -->\n")[1].split("\n<!-- /bench:limit -->")[0] == limits.readme(DATA)
+
+
+def test_the_table_holds_the_fastest_of_each_class():
+    """By another way through the data: is each row's ours the fastest that keeps to its class, and the ratio that of the rounds of both?"""
+    rows = {(c[0], c[1]): c for c in map(cells, limits.readme(DATA).splitlines()) if c[0] in NAMES}
+    assert len(rows) >= 7
+    for (name, precision), row in rows.items():
+        timed = [r for r in DATA["problems"][name]["rows"] if r["precision"] == precision and r.get("ms") and r["in_class"]]
+        ours = min((r for r in timed if r["kind"] not in ("eager", "compile")), key=lambda r: r["ms"])
+        torchs = min((r for r in timed if r["kind"] in ("eager", "compile")), key=lambda r: r["ms"])
+        assert row[2] == ours["name"] and float(row[3]) == pytest.approx(ours["ms"], rel=1e-3)
+        ratios = [b / a for a, b in zip(ours["samples"], torchs["samples"], strict=False)]
+        assert row[4] == torchs["name"] and float(row[6]) == pytest.approx(statistics.median(ratios), rel=5e-3)
+
+
+def with_time(name: str, precision: str, factor: float, times: float = 9.0) -> str:
+    """What is said of the target when the fastest takes so many times the target's milliseconds."""
+    made = copy.deepcopy(DATA["problems"][name])
+    made["best"][precision]["times"] = times
+    row = next(r for r in made["rows"] if r["name"] == made["best"][precision]["ours"])
+    row["ms"] = factor * tables.targets()[name][precision]["ms"]
+    return tables.reached(name, precision, made)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_target_is_missed_reached_or_passed(name):
+    """Is a row at its target said to be at it, one far below beyond it, one above to miss it, and a ratio that is too low too?"""
+    for precision in tables.targets()[name]:
+        said = [with_time(name, precision, factor) for factor in (0.9, 0.99, 1.0, 1.001)]
+        assert [s.split(":")[0] for s in said] == ["beyond it", "at it", "at it", "missed"]
+        assert with_time(name, precision, 0.9, times=1.3).endswith(f"not {tables.targets()[name][precision]['times']} times")
+
+
+def test_a_target_is_of_one_gpu_at_full_size():
+    made = copy.deepcopy(DATA["problems"]["groupnorm"])
+    made["sizes"]["batch_size"] = 2
+    assert tables.reached("groupnorm", "fp32", made) == "–"
+    made = copy.deepcopy(DATA["problems"]["groupnorm"])
+    made["machine"]["name"] = "NVIDIA A100"
+    assert tables.reached("groupnorm", "fp32", made) == "–"
+
+
+def test_what_a_run_lacks_is_said():
+    """Do the sentences follow the data: without max-autotune, interrupted, a row that failed, and nothing where nothing lacks?"""
+    data = copy.deepcopy(DATA)
+    data |= {"interrupted": True, "command": "bench --without max-autotune"}
+    for made in data["problems"].values():
+        for key in ("interrupted", "command"):
+            made.pop(key, None)
+        made["launches"] = {}
+        made["rows"] = [r for r in made["rows"] if r.get("mode") != "max-autotune"]
+    said = tables.told(data)
+    assert said == "torch.compile's max-autotune was not timed (the run had `--without max-autotune`). The run was interrupted before its end."
+    data |= {"interrupted": False, "command": "bench"}
+    for made in data["problems"].values():
+        (first, *_) = [r for r in made["rows"] if r["kind"] == "compile"]
+        made["rows"].append(first | {"name": "more", "mode": "max-autotune"})
+    assert tables.told(data) == ""
+    data["interrupted"] = True  # while it measured a problem of which it has nothing; each of these says that it was not
+    for made in data["problems"].values():
+        made["command"] = "bench"
+    assert tables.told(data) == ""
+    made = data["problems"]["groupnorm"]
+    made["interrupted"] = True
+    assert tables.told(data) == "groupnorm: The run was interrupted before its end."
+    made.pop("interrupted")
+    made["rows"][-1].pop("ms")
+    assert tables.told(data).startswith("groupnorm: torch.compile's max-autotune was not timed.")
+    assert "groupnorm: No time for more." in tables.told(data)
+    made.pop("launches")
+    assert tables.told(data).endswith("Nothing is known of the launches of groupnorm.")
+
+
+def test_a_file_that_has_changed_is_named():
+    data = copy.deepcopy(DATA)
+    row = next(r for r in data["problems"]["conv_groupnorm_maxpool"]["rows"] if r["name"] == "limit_tf32")
+    row["sha256"] = "0" * 64
+    assert "conv_groupnorm_maxpool's limit_tf32.py has changed since it was timed." in limits.changed(data, "forward")
+
+
+def test_forward_and_backward_have_a_table_of_their_own():
+    data = copy.deepcopy(DATA)
+    made = data["problems"]["groupnorm"]
+    made["backward"] = {key: copy.deepcopy(made[key]) for key in ("rows", "best", "machine")}
+    both = limits.readme(data).split("Forward and backward")
+    assert len(both) == 2 and [c[0] for c in map(cells, both[1].splitlines()) if c[0] in NAMES] == ["groupnorm"]
+
+
+# --- ladders ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_ladders_are_those_of_today():
+    page = limits.ladder_page(limits.ladders(*ALL), ALL[0], ALL[1])
+    assert (ROOT / "benchmarks" / "LADDERS.md").read_text(encoding="utf-8") == page
+
+
+def test_every_step_has_a_rung_with_its_figures():
+    """Are all steps there in order, with the times of the run they stand in, the bytes of their counters, and the limit last?"""
+    found = limits.ladders(*ALL)
+    steps = [f"{f.parent.parent.name}/{f.stem}" for f in sorted(ROOT.glob("kernels_ref/*/steps/*.py"))]
+    assert [f"{own}/{r['name']}" for own, rungs in found.items() for r in rungs if not r["name"].startswith("limit")] == steps
+    for own, rungs in found.items():
+        limit = [r["name"] for r in rungs if r["name"].startswith("limit")]
+        assert limit == sorted(f.stem for f in (ROOT / "kernels_ref" / own).glob("limit*.py") if "backward" not in f.stem)
+        assert [r["name"] for r in rungs[len(rungs) - len(limit) :]] == limit
+    assert next(r["ms"] for r in DATA["problems"]["groupnorm"]["rows"] if r["name"] == "03_one_pass") == found["groupnorm"][2]["ms"]
+    assert found["logsumexp"][0]["ms"] == ALL[1]["steps"]["logsumexp/01_block_a_pixel"]["ms"]
+    elements = 112 * 64 * 512 * 512  # read twice for the statistics and the result or once, written once; and little else
+    assert [round(r["bytes"] / elements / 4) for r in found["groupnorm"][:4]] == [2, 3, 3, 2]
+
+
+def test_a_rung_without_a_prediction_says_why():
+    """Is a limit file predicted where what was counted is what ncu saw, and else not, with a reason? Also when it has changed?"""
+    measured, counted = copy.deepcopy(ALL[0]), copy.deepcopy(ALL[3])
+    own, name = "conv_groupnorm_maxpool", "limit_tf32"
+    row = next(r for r in measured["problems"][own]["rows"] if r["name"] == name)
+    kernels = {launch["kernel"] for launch in counted["limits"][f"{own}/{name}"]["launches"]}
+    measured["problems"][own]["launches"] = {name: [{"kernel": k, "seconds": 1.0, "bytes": 2e6} for k in kernels]}
+    rung = limits.limit(measured, own, row, counted)
+    assert rung["predicted"] > 0 and rung["bytes"] > 0 and not rung["why"] and rung["dram"] == 2e6 * len(kernels)
+    measured["problems"][own]["launches"][name][0]["kernel"] = "another_kernel"
+    rung = limits.limit(measured, own, row, counted)
+    assert rung["predicted"] is None and "the GPU ran another_kernel" in rung["why"]
+    measured["problems"][own]["launches"] = {"failed": "no ncu"}
+    assert "no launches" in limits.limit(measured, own, row, counted)["why"]
+    counted["limits"][f"{own}/{name}"]["source"] = "another"
+    assert "has changed" in limits.limit(measured, own, row, counted)["why"]
+    assert limits.limit(measured, own, row, {"limits": {}})["why"] == "not counted"
+    page = limits.ladder_page({own: [rung]}, measured, ALL[1])
+    assert "- limit_tf32 has no prediction: the GPU ran another_kernel" in page
+
+
+def test_tf32_stands_beside_fp32s_limit():
+    """Is the tf32 limit's gain counted from the last step, as fp32's is, and not from fp32's limit?"""
+    rungs = [
+        {"name": n, "ms": ms, "predicted": None, "bytes": None, "dram": None, "class": c, "why": ""}
+        for n, ms, c in (("01", 8.0, "fp32"), ("02", 4.0, "fp32"), ("limit", 2.0, "fp32"), ("limit_tf32", 1.0, "tf32"))
+    ]
+    assert [c[2] for c in limits.rung_cells(rungs)] == ["", "2.00", "2.00", "4.00"]
+
+
+# --- the sweep -------------------------------------------------------------------------------------------------------
+
+
+def test_the_sweeps_page_has_a_picture_and_sentences_a_model(tmp_path):
+    """Of a small sweep: is each model's picture there with its words, what was not measured, and is the committed page today's?"""
+    row = {"kind": "beside", "precision": "fp32", "low": 0.9, "high": 1.1, "in_class": True, "n": 20}
+    there = {"batch": 1, "side": 4, "rows": [row | {"name": "limit", "ms": 1.0}]}
+    made = {"own": {"batch": 1, "side": 4}, "sizes": [there, {"batch": 2, "side": 4, "skipped": "the time was up"}]}
+    machine = {"date": "2026-01-01", "name": "NVIDIA H200", "torch": "2"}
+    page = limits.sweep_page({"machine": machine, "problems": {"groupnorm": made | {"machine": machine}}})
+    assert re.search(r"## groupnorm\n\n!\[Time a pixel of the input of groupnorm .* No cliff\.\]\(data/sweep/groupnorm\.svg\)\n\nNo cliff\.\n", page)
+    assert "not measured: batch 2 of 4 pixels a side: the time was up." in page
+    if limits.SWEEP.exists():
+        swept = json.loads(limits.SWEEP.read_text())
+        assert (ROOT / "benchmarks" / "SWEEP.md").read_text() == limits.sweep_page(swept)
