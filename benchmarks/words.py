@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 
 from grader import hints, problem, repair, shown, suspects  # noqa: E402
 from grader.beside import Beside  # noqa: E402
+from grader.contract import Source  # noqa: E402
 from grader.judge import Limits, grade  # noqa: E402
 from grader.report import clean  # noqa: E402
 from grader.verdict import Status, Verdict  # noqa: E402
@@ -93,12 +94,15 @@ def broken_references() -> dict[str, bool]:
 def first_named(path: Path, name: str) -> tuple[int, int]:
     """The first line that is named, and the second of a place between two; 0 for none."""
     model, source = problem.KERNELS_REF / name / "model.py", path.read_text(encoding="utf-8")
-    verdict, found = checked(path, model, 30.0)
+    verdict, found = checked(path, model, 30.0, AnyLine())
     if found is not None:
         return found.line, found.until
     failed = [stage for stage in verdict.stages if stage.status is Status.failed]
     lines = [stage.evidence[0].line for stage in reversed(failed) if stage.evidence and stage.evidence[0].line]
-    return next(iter(lines or (suspects.of(failed[0], source)[1] if failed else [])), 0), 0
+    if failed and not lines:
+        place = shown.place_of(failed[0], source)
+        lines = list(place.lines) if place else suspects.of(failed[0], source)[1]
+    return next(iter(lines), 0), 0
 
 
 def entry(name: str, seconds: float) -> str:
@@ -111,9 +115,16 @@ def entry(name: str, seconds: float) -> str:
     return f"## {name}\n\n{first}\n\n```text\n{words(verdict, source, found)}\n```\n"
 
 
-def checked(path: Path, model: Path, seconds: float) -> tuple[Verdict, repair.Lead | None]:
-    """The verdict, and the line that an edit shows to be wrong: as grader.check finds them."""
-    beside = Beside()
+class AnyLine(Beside):
+    """The search where each line may be the broken one, also one that a student is given with the exercise."""
+
+    def wrong(self, source: Source, exercise: str = "") -> None:
+        super().wrong(source)
+
+
+def checked(path: Path, model: Path, seconds: float, beside: Beside | None = None) -> tuple[Verdict, repair.Lead | None]:
+    """The verdict, and the line that an edit shows to be wrong: as grader.check finds them. beside: another search than that."""
+    beside = beside or Beside()
     try:
         verdict = grade(path, problem=model, seed=SEED, limits=Limits(own=seconds), beside=beside)
         return verdict, beside.lead(verdict)

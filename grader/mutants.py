@@ -28,7 +28,8 @@ class Mutant:
 # What each kind of edit changes, likeliest first: of two lines whose edits repair a kernel equally well, the one further up is named.
 KINDS = (
     "comparison", "index", "variable", "swapped", "first value", "operator", "term", "number", "order", "parentheses", "type", "outer index",
-    "first pass", "shared loop", "unused", "function", "bounds test", "barrier", "scale", "argument", "call", "identity", "condition", "statement",
+    "first pass", "shared loop", "unused", "function", "bounds test", "barrier", "scale", "argument", "call", "identity", "each value",
+    "condition", "statement",
 )  # fmt: skip
 
 INTS = {"int", "unsigned", "long", "short", "size_t", "int64_t", "int32_t", "uint32_t", "uint64_t", "int16_t", "uint16_t", "uint8_t", "int8_t"}
@@ -333,10 +334,13 @@ class _Schema:
         self.function = function
         self.statements: list[tuple[int, int, bool]] = []  # first and last token, whether it stands in { }
         self.loops: list[tuple[int, int]] = []  # ( and ) of a for
+        self.blocks: list[list[tuple[int, int]]] = []  # the statements of each { }, as their first and last tokens
         self._block(function.start, function.end)
         self._bounds_of()
         for start, end, inside in self.statements:
             self._statement(start, end, inside)
+        for block in self.blocks if function.gpu else ():
+            self._after_loops(block)
         for opening, closing in self.loops:
             self._loop(opening, closing)
         for i in range(function.start + 1, function.end):
@@ -353,6 +357,7 @@ class _Schema:
             end = self._one(i, closing, True)
             begun.append((i, end))
             i = self.next_(end)
+        self.blocks.append(begun)
         if self.function.gpu and self.function.shared:
             self._barriers(begun, closing)
         self.depth -= 1
@@ -544,6 +549,47 @@ class _Schema:
         if choices and (number := self.number(equals, "unused", len(choices))) is not None:
             text = "".join(f"grader_mutant == {number + k} ? ({choice}) : " for k, choice in enumerate(choices))
             self.put(self.next_(equals), f"({text}(", self.next_(end, -1), "))")
+
+    def _after_loops(self, block: list[tuple[int, int]]) -> None:
+        """`best *= s;` or `best = f(best);` after a loop that finds the best value: done with each value in the loop instead."""
+        for position, (i, end) in enumerate(block):
+            name, sign = self.text(i), self.text(self.next_(i))
+            if sign not in ("=", "+=", "-=", "*=", "/=") or self.text(end) != ";" or not self._free(i, end):
+                continue
+            right = self.next_(self.next_(i))
+            words = {t.text for t in self.tokens[right:end] if t.kind == "word"}
+            if (sign == "=") is not (name in words):
+                continue
+            loop = next((pair for pair in reversed(block[:position]) if self.text(pair[0]) in ("for", "while")), None)
+            values = self._compared(name, *loop) if loop else []
+            known = {v.name: v for v in self.function.variables}
+            values = [(a, b) for a, b in values if all(any(v.name == word for v in self._visible(a)) for word in words & {*known} - {name})]
+            number = self.number(i, "each value") if values else None
+            if number is None:
+                continue
+            self.put(i, f"{{ if (grader_mutant != {number}) ", end, " }")
+            for first, last in values:
+                value = f"({self.raw(first, last + 1).strip()})"
+                done = [value if t.kind == "word" and t.text == name else t.text for t in self.tokens[right:end] if t.kind != "comment"]
+                text = "".join(done) if sign == "=" else f"{value} {sign[0]} ({''.join(done)})"
+                self.put(first, f"(grader_mutant == {number} ? ({text}) : (", last, "))")
+
+    def _compared(self, name: str, start: int, end: int) -> list[tuple[int, int]]:
+        """First and last tokens of the values of which a loop keeps one in a variable: of `float v = x[i]; if (v > best) best = v;` it is x[i]."""
+        kept = {self.text(self.next_(self.next_(k))) for k in range(start, end) if self.text(k) == name and self.text(self.next_(k)) == "="}
+        found = []
+        for variable in self.function.variables:
+            if variable.name in kept and variable.init and start < variable.at < end and variable.kind == "float":
+                equals = next(k for k in range(variable.at, start, -1) if self.text(k) == "=")
+                found.append((self.next_(equals), self.next_(variable.at, -1)))
+        for k in range(start, end):
+            opening = self.next_(k)
+            if self.text(k) not in ("fmaxf", "fminf", "fmax", "fmin", "max", "min") or self.text(opening) != "(":
+                continue
+            comma = self.next_(self.next_(opening))
+            if self.text(self.next_(opening)) == name and self.text(comma) == ",":
+                found.append((self.next_(comma), self.next_(closing_of(self.tokens, opening), -1)))
+        return [(a, b) for a, b in found if self._free(a, b + 1)]
 
     def _free(self, start: int, end: int) -> bool:
         return "\n" not in self.raw(start, end) and not any(k in self.left for k in range(start, end))

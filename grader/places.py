@@ -13,11 +13,13 @@ REACH = 30  # lines above a place in which what encloses it is looked for
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Lines to mark, and a sentence that says why. instead: the line where the failure showed is not to be marked."""
+    """Lines to mark, and a sentence that says why. instead: the line where the failure showed is not to be marked. beside: lines to show too;
+    without lines to mark, those to look at."""
 
     words: str
     lines: tuple[int, ...]
     instead: bool = False
+    beside: tuple[int, ...] = ()
 
 
 def of(stage: Stage, source: str, line: int | None) -> Place | None:

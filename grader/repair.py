@@ -59,6 +59,7 @@ SAID = {
     "argument": "With something added to an argument in line {line}",
     "call": "Without a call in line {line}",
     "identity": "If the function around line {line} gave back what it is given",
+    "each value": "If line {line} were done with each value inside the loop above it, before the values are compared",
     "condition": "With another condition in line {line}",
     "statement": "Without line {line}",
 }

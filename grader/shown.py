@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from grader import places, repair, report, suspects
+from grader import dropped, gradient_places, places, repair, report, suspects
 from grader.report import clean
 from grader.verdict import Evidence, Outcome, Reason, Stage, Status, Verdict
 
@@ -247,9 +247,25 @@ def excerpt(one: Evidence, stage: Stage, source: str, where: Where, found: bool 
         mine = set() if more or (place and place.instead) else marked
         raised = [Code([(n, lines[n - 1], len(more) == 1) for n in more], words)] if more else []
         return [_around(lines, mine, marked, where), *told, *apart, *raised]
+    if not found and (place := place_of(stage, source)):
+        return [Words(moved(place.words, where)), _placed(lines, place, where)]
     words, chosen = ("", []) if found else suspects.of(stage, source)
     sure = len(chosen) == 1 or words in suspects.SURE
     return [Code([(n, lines[n - 1], sure) for n in chosen], words)] if chosen else []
+
+
+def place_of(stage: Stage, source: str) -> places.Place | None:
+    """The lines that the text shows to be wrong where no check and no edit names one."""
+    return gradient_places.of(stage, source) or dropped.of(stage, source)
+
+
+def _placed(lines: list[str], place: places.Place, where: Where) -> Code:
+    """A place's lines with those around, or alone where they are far from each other, or none of them is marked."""
+    beside = [n for n in place.beside if not place.lines or any(abs(n - one) <= REACH for one in place.lines)]
+    seen = {*place.lines, *beside}
+    if place.lines and max(seen) - min(seen) <= 2 * REACH:
+        return _around(lines, set(place.lines), seen, where)
+    return Code([(n, lines[n - 1], n in place.lines) for n in sorted(seen)])
 
 
 def _around(lines: list[str], marked: set[int], shown: set[int], where: Where) -> Code:

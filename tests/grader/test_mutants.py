@@ -145,3 +145,51 @@ def test_barriers_are_offered_where_shared_memory_is():
     source = "__global__ void k(float* y) {\n  __shared__ float a[8];\n  a[threadIdx.x] = 1;\n  y[threadIdx.x] = a[7 - threadIdx.x];\n}\n"
     assert (3, 4) in [(one.line, one.until) for one in schema(source)[1] if one.kind == "barrier"]
     assert not [one for one in schema(source.replace("__shared__ ", ""))[1] if one.kind == "barrier"]
+
+
+MOST = """
+__global__ void k(const float* x, float* y, int C, int W, int total) {
+    int i = blockIdx.x * 8 + threadIdx.x;
+    if (i >= C) return;
+    float s = -1.5f, most = -INFINITY;
+    for (int w = 0; w < W; ++w) {
+        float v = x[i * W + w];
+        if (v > most) most = v;
+    }
+    most *= s;
+    y[i] = most;
+}
+"""
+LAUNCH = SOURCE[SOURCE.index("torch::Tensor run") :]
+
+
+@pytest.mark.parametrize(
+    "after, inside",
+    [
+        ("most *= s;", "float v = x[i * W + w] * s;"),
+        ("most = fabsf(most) - s;", "float v = fabsf(x[i * W + w]) - s;"),
+    ],
+)
+@pytest.mark.parametrize("loop", ["if (v > most) most = v;", "most = fmaxf(most, v);"])
+def test_what_is_done_after_a_loop(after, inside, loop):
+    """Of what is done to the largest value behind the loop that finds it: is it offered to do that with each value instead?"""
+    source = (MOST + LAUNCH).replace("most *= s;", after).replace("if (v > most) most = v;", loop)
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "each value"]
+    assert source.split("\n")[made[number - 1].line - 1].strip() == after
+    x = torch.randn(5, 7)
+    wanted = run(source.replace("float v = x[i * W + w];", inside).replace(f"    {after}\n", ""), x)
+    assert same(run(text, x, number), wanted) and not same(run(source, x), wanted) and same(run(text, x), run(source, x))
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("most *= s;", "float t = s; most *= t;"),  # t is not there yet inside the loop
+        ("if (v > most) most = v;", "most += v;"),  # a sum, not one of the values
+        ("most *= s;", "most = s;"),
+    ],
+)
+def test_what_cannot_be_done_inside(old, new):
+    """Is that offered neither for sums nor with variables that the loop does not know?"""
+    assert not [one for one in schema((MOST + LAUNCH).replace(old, new))[1] if one.kind == "each value"]

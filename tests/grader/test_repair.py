@@ -34,6 +34,7 @@ def lead_of(path: Path, problem: str):
         ("logsumexp_infinity", "logsumexp", "sum += expf(", "", "no finite number"),
         ("bias_scale_sigmoid_backward_last_image", "bias_scale_sigmoid", "b = s = 0.0f", "", "in the first pass of its loop alone"),
         ("groupnorm_backward_mean_over_batch", "groupnorm", "gweight[c] = w / N", "", "another operator"),
+        ("scale_maxpool_clamp_scale_after_max", "scale_maxpool_clamp", "best *= scale", "", "with each value inside the loop"),
         ("im2col_conv_missing_barrier", "im2col_conv", "b[ty][tx] =", "for (int j = 0", "wait for each other"),
     ],
 )
