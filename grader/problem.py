@@ -370,7 +370,15 @@ def ends(outputs: object) -> list[torch.Tensor]:
     raise TypeError(f"a model returns tensors, not {type(outputs).__name__}")
 
 
-class Watch(TorchDispatchMode):
+class Mode(TorchDispatchMode):
+    """A mode of ours: torch imports its compiler, 800 modules and seconds, when another one is first called, to tell it to keep off."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class Watch(Mode):
     """Counts what a model does while it runs, by shapes, so that it works on the meta device too.
 
     operations: aten calls that compute. work: multiply-adds, or elements touched where there are none.
@@ -408,7 +416,7 @@ class Watch(TorchDispatchMode):
 PRODUCTS = ("convolution", "_convolution", "mkldnn_convolution", "mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot")
 
 
-class Tf32(TorchDispatchMode):
+class Tf32(Mode):
     """Rounds the factors of products to TF32 before they are multiplied in float32: what eager computes on tensor cores."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import cases, clock
 from grader import problem as _problem
@@ -80,7 +79,7 @@ def allow_tf32(allowed: bool) -> None:
 # --- memory ----------------------------------------------------------------------------------------------------------
 
 
-class Sizes(TorchDispatchMode):
+class Sizes(_problem.Mode):
     """Adds up the bytes of every tensor that is made while it is on: more than a model holds at a time."""
 
     def __init__(self):

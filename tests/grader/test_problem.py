@@ -1,5 +1,6 @@
 """Is any KernelBench file a problem as it stands, at any size, with answers that can be trusted?"""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -382,3 +383,17 @@ def test_reading_a_problem_is_quick():
         "i.expected(), i.eager(), i.noise(); sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=problem.KERNELS_REF.parent).returncode == 0
+
+
+def test_watching_imports_no_compiler():
+    """Is what a model does counted without torch's compiler, whose import takes seconds?"""
+    program = """
+import sys, torch
+from grader.problem import Tf32, Watch
+with Watch() as watch, Tf32():
+    torch.nn.functional.group_norm(torch.rand(2, 4, 3), 2)
+assert watch.operations
+print("torch._dynamo" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=os.environ | {"PYTHONPATH": str(problem.KERNELS_REF.parent)})
+    assert done.stdout == "False\n", done.stderr
