@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _kept: dict[str, tuple[Verdict, list, Looking]] = {}  # verdicts, pictures, lines to look at, by everything that they depend on
 KEPT = 64
 _looking = Looking()  # the last check's search
-PATIENCE = 3.8  # seconds from the start of a check that it waits for the search at most; where outputs are compared, it waits until the end
+PATIENCE = 3.0  # seconds from the start of a check that it waits for the search at most; where outputs are compared, it waits until the end
 
 
 class Interrupted(KeyboardInterrupt):
