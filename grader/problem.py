@@ -371,7 +371,7 @@ def ends(outputs: object) -> list[torch.Tensor]:
 
 
 class Mode(TorchDispatchMode):
-    """A mode of ours: torch imports its compiler, 800 modules and seconds, when another one is first called, to tell it to keep off."""
+    """A mode of ours. When another one is first called, torch imports its whole compiler, only to tell it to keep off."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

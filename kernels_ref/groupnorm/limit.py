@@ -13,8 +13,8 @@ GPUs before Hopper, for rows that are no multiple of 16 bytes, and for inputs to
 know nothing of torch, whose headers take most of the time of a build; what speaks to torch is C++.
 
 Bought: on an H200 5.46 ms become 3.86 (benchmarks/data/bench.json, before a fence was put between a chunk's last reading
-and the next copy into its place). Beside a second process on the same GPU two of nine runs without that fence had 32
-wrong values; with it none was tried yet.
+and the next copy into its place). Without that fence a few values were now and then wrong while a second process used
+the same GPU; with it nothing was tried there yet.
 """
 
 import torch
