@@ -101,8 +101,9 @@ def _traffic() -> Traffic:
 class Counters:
     """Everything that is counted, of a launch, of all launches of a kernel, or of a source line.
 
-    warp_instructions, thread_instructions: executed, as this machine's compiler made them, with short sides of branches run
-        by all lanes, some of them switched off, as nvcc would have it; thread_instructions_on: without those. (On a GPU
+    warp_instructions, thread_instructions: executed, as this machine's compiler made them, each as many as nvcc makes of it
+        (simt.disassembly.EXPANSION), with short sides of branches run by all lanes, some of them switched off, as nvcc would
+        have it; thread_instructions_on: without those. (On a GPU
         smsp__inst_executed.sum, smsp__thread_inst_executed.sum and smsp__thread_inst_executed_pred_on.sum count other
         instructions; their quotients are comparable.)
     branches: executed at warp level where more than one block may follow; divergent_branches: after which lanes parted
@@ -504,13 +505,13 @@ def _add_block(whole: Counters, at, here, spot: dict, ran: dict[int, tuple[float
     for name, value in block.columns.items():
         if value and name != "flops":
             whole.mix[name] = whole.mix.get(name, 0) + lanes * value
-    for address, share, flops in block.instructions:
+    for address, made, flops in block.instructions:
         counters_of_line = at(line_of(address) or here)
         for counters in (whole, counters_of_line):
-            counters.warp_instructions += issued * share
-            counters.thread_instructions += active * share
-            counters.thread_instructions_on += lanes * share
-        counters_of_line.flops += lanes * share * flops
+            counters.warp_instructions += issued * made
+            counters.thread_instructions += active * made
+            counters.thread_instructions_on += lanes * made
+        counters_of_line.flops += lanes * flops
 
 
 def _issued(offset: int, ran: dict[int, tuple[float, float]], blocks: dict[int, disassembly.Block]) -> tuple[float, float]:

@@ -28,6 +28,16 @@ FLOPS = {
     "add": 1, "mul": 1, "fma": 2, "div": 10, "sqrt": 6, "exp": 10, "log": 24, "trig": 18, "tanh": 13, "pow": 40, "fast": 1, "other": 10,
 }  # fmt: skip
 
+# What nvcc makes of one operation: instructions, and how many of them the special-function unit takes. From ncu's counts of
+# benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops hold nothing else.
+EXPANSION: dict[str, tuple[float, float]] = {
+    "fp32_div": (10, 1), "fp32_sqrt": (10, 1), "fp32_exp": (8.5, 1), "fp32_log": (26, 0), "fp32_trig": (25, 0.5), "fp32_tanh": (16, 2),
+    "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1), "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_other": (60, 1),
+    "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
+    "fp32_special": (1, 1),
+}  # fmt: skip
+INTEGER64 = 2.0  # instructions of an integer operation of 64 bits: registers have 32 (one widens a number, or adds a distance to an address)
+
 _PROBE = re.compile(r"__tsan_|__sanitizer_cov|simt_probe_|__tls_get_addr|mark_local")  # and what a GPU has no need of
 _BLOCK = "__sanitizer_cov_trace_pc"
 _NEVER_RETURNS = re.compile(
@@ -95,8 +105,8 @@ def write_blocks(extension: Path) -> None:
 
 @dataclass
 class Block:
-    """What a basic block does: COLUMNS, and of each of its instructions the address, how often it runs when the block
-    does, and how many floating-point operations it is. under: the block, by its offset, whose lanes all run through this
+    """What a basic block does: COLUMNS, and of each of its instructions the address, how many nvcc would make of it each time
+    the block runs, and how many floating-point operations it is. under: the block, by its offset, whose lanes all run through this
     one on a GPU, some of them predicated off; None where there is a branch around it."""
 
     columns: dict[str, float]
@@ -256,21 +266,39 @@ def _blocks(function: Function, number: int, stand_ins: dict[int, int]) -> Itera
     first = _reached(code, 0, set(probes), include_start=True)[1]
     costs = [_cost(function, i) for i in range(len(code))]
     _fold_addresses(code, costs)
+    _fold_operands(code, costs)
     reached = {i: _reached(code, i, set(probes)) for i in probes}
     offsets = {i: f"{_returns_to(code, stand_ins.get(i, i)):x}" for i in probes}
     under = _predicated(code, reached, costs)
     for i, (share, following, ends, is_open) in reached.items():
         total = dict.fromkeys(COLUMNS, 0.0)
         for at, part in share.items():
-            for name, value in costs[at].items():
-                total[name] += part * value
+            for name in COLUMNS:
+                total[name] += part * costs[at].get(name, 0.0)
         yield (
             f"block {offsets[i]} {number} {'entry' if i in first else '-'} {'open' if is_open else 'closed'} "
             f"{','.join([*(offsets[n] for n in sorted(following)), *['end'] * ends]) or '-'} {offsets.get(under.get(i), '-')} "
             + " ".join(f"{total[name]:.6g}" for name in COLUMNS)
         )
-        ran = [(at, part) for at, part in sorted(share.items()) if costs[at].get("instructions")]
-        yield "at " + " ".join(f"{code[at].address:x}:{part:.4g}:{costs[at].get('flops', 0.0):g}" for at, part in ran)
+        fused = _fused(share, costs)
+        ran = [(at, part * _issued(costs[at], fused), part * costs[at].get("flops", 0.0)) for at, part in sorted(share.items())]
+        yield "at " + " ".join(f"{code[at].address:x}:{issued:.4g}:{flops:.4g}" for at, issued, flops in ran if issued)
+
+
+def _fused(share: dict[int, float], costs: list[dict[str, float]]) -> dict[str, float]:
+    """fp32, fp64 -> how many instructions each multiplication and each addition of a block is: nvcc makes one of two where it can."""
+    found = {}
+    for width in ("fp32", "fp64"):
+        added, multiplied = (sum(part * costs[at].get(f"{width}_{what}", 0.0) for at, part in share.items()) for what in ("add", "mul"))
+        found[width] = max(added, multiplied) / (added + multiplied) if added and multiplied else 1.0
+    return found
+
+
+def _issued(cost: dict[str, float], fused: dict[str, float]) -> float:
+    """How many instructions nvcc would make of one."""
+    made = sum(EXPANSION[name][0] * value for name, value in cost.items() if name in EXPANSION)
+    made += sum(fused[width] * (cost.get(f"{width}_add", 0.0) + cost.get(f"{width}_mul", 0.0)) for width in fused)
+    return made or cost.get("issued", cost.get("instructions", 0.0))
 
 
 # nvcc rather switches instructions off lane by lane than branches around a few of them.
@@ -286,7 +314,7 @@ def _predicated(code: list[Instruction], reached: dict, costs: list[dict[str, fl
             before.setdefault(n, set()).add(i)
 
     def cost(blocks: Iterable[int]) -> float:
-        return sum(costs[at].get("instructions", 0.0) for i in blocks for at in reached[i][0])
+        return sum(_issued(costs[at], {}) if costs[at].keys() & EXPANSION.keys() else costs[at].get("instructions", 0.0) for i in blocks for at in reached[i][0])
 
     def plain(i: int) -> bool:
         """Whether the block is entered by one branch, is left for other blocks alone, and calls nothing that a GPU would branch around."""
@@ -389,10 +417,26 @@ def _fold_addresses(code: list[Instruction], costs: list[dict[str, float]]) -> N
         if copy < 0 or not (found := _TO_ARGUMENT.match(code[copy].operands)) or code[copy].name != "mov":
             continue
         chain, displaced = _chain(code, copy, _register(found[1]))
+        ends_as = costs[chain[0]].get("issued", 1.0) if chain else 0.0
         for j in chain:
-            costs[j] = costs[j] | {"instructions": 0.0}
+            costs[j] = costs[j] | {"instructions": 0.0, "issued": 0.0}
         if chain and not displaced:
-            costs[chain[0]]["instructions"] = 1.0
+            costs[chain[0]] |= {"instructions": 1.0, "issued": ends_as}
+
+
+_OPERAND = re.compile(r"^(\$\S+|\S+\(%rip\)),%(r[ds]i|e[ds]i|[er][dc]x|r[89]d?)$|^[wx][0-7], #")
+
+
+def _fold_operands(code: list[Instruction], costs: list[dict[str, float]]) -> None:
+    """Constants handed to a function that a GPU has as one instruction are operands of that."""
+    for i, instruction in enumerate(code):
+        if not instruction.callee or _PROBE.search(instruction.callee) or _own(instruction.callee) is None:
+            continue
+        for j in range(i - 1, max(-1, i - 12), -1):
+            if code[j].callee or _jumps(code[j].name):
+                break
+            if _OPERAND.match(code[j].operands) and code[j].name.startswith(("mov", "lea", "adr")):
+                costs[j] = costs[j] | {"instructions": 0.0, "issued": 0.0}
 
 
 def _chain(code: list[Instruction], copy: int, register: str) -> tuple[list[int], bool]:
@@ -430,6 +474,7 @@ _STACK = re.compile(
 _ARM_FP = re.compile(r"^f(add|sub|mul|nmul|div|sqrt|n?madd|n?msub|mla|mls)$")
 _DIVIDES = re.compile(r"^[us]?i?div")
 _WIDE = re.compile(r"(?:^|,)\s*(?:%r(?:[a-d]x|[sd]i|bp|\d+)|x\d+)$")  # the result is in 64 bits
+_WIDENS = ("movs", "movz", "cltq", "cqto", "sxt", "uxt", "lea")
 _INTEGER = re.compile(
     r"^(add|sub|imul|mul|idiv|div|inc|dec|neg|not|and|or|xor|sh[lr]|sa[lr]|ro[lr]|lea|cmp|test|cdq|cqto|cltd|cltq|movs[lbwx]|movz|set|cmov|bt|bs[fr]|"
     r"popcnt|tzcnt|lzcnt|adc|sbb|madd|msub|smull|umull|sdiv|udiv|orr|eor|bic|ls[lr]|asr|ubfx|sbfx|csel|cset|csinc|sxt|uxt|subs|adds|tst|clz)"
@@ -437,7 +482,8 @@ _INTEGER = re.compile(
 
 
 def _cost(function: Function, i: int) -> dict[str, float]:
-    """What one instruction adds to COLUMNS; nothing for a probe's call and for the instruction that makes its argument."""
+    """What one instruction adds to COLUMNS; nothing for a probe's call and for the instruction that makes its argument. issued: how
+    many nvcc makes of an integer one, if not one."""
     code = function.instructions
     instruction = code[i]
     name = instruction.name
@@ -445,7 +491,9 @@ def _cost(function: Function, i: int) -> dict[str, float]:
         return _call_cost(instruction.callee)
     if name.startswith(("nop", "endbr", "bti", "push", "pop", "leave")) or _makes_argument(code, i) or _STACK.search(f"{name} {instruction.operands}"):
         return {}
-    cost = {"instructions": 1.0}
+    # 0 is a register of a GPU, and whether two floats are in order is part of their comparison
+    needless = name in ("jp", "jnp") or (name.endswith("xor") and len(set(instruction.operands.split(","))) == 1)
+    cost = {"instructions": 0.0 if needless else 1.0}
     if kind := _floating(name, instruction.operands):
         operation, width, lanes = kind
         cost[f"{width}_{operation}"] = lanes
@@ -461,6 +509,8 @@ def _cost(function: Function, i: int) -> dict[str, float]:
             cost["divide64" if wide else "divide32"] = 1.0
         elif wide:
             cost["integer64"] = 1.0
+            if cost["instructions"] and not name.startswith(_WIDENS):
+                cost["issued"] = INTEGER64
     return cost
 
 
@@ -480,10 +530,9 @@ def _floating(name: str, operands: str) -> tuple[str, str, float] | None:
 def _call_cost(callee: str) -> dict[str, float]:
     if _PROBE.search(callee):
         return {}
-    name = re.sub(r"@plt.*|\+0x.*", "", callee)
-    for pattern, cost in _OWN:
-        if pattern.match(name):
-            return {**cost, "flops": float(FLOPS["fast"])} if "fp32_fast" in cost else cost
+    if cost := _own(callee):
+        return {**cost, "flops": float(FLOPS["fast"])} if "fp32_fast" in cost else cost
+    name = _named(callee)
     single = name.endswith("f") and name[:-1] in _LIBRARY
     what = _LIBRARY.get(name[:-1] if single else name)
     if what is None:
@@ -491,6 +540,15 @@ def _call_cost(callee: str) -> dict[str, float]:
     if not single and what not in ("fma", "sqrt"):
         what = "other"
     return {"instructions": 1.0, f"{'fp32' if single else 'fp64'}_{what}": 1.0, "flops": float(FLOPS[what])}
+
+
+def _own(callee: str) -> dict[str, float] | None:
+    """What one of the functions in simt's headers counts as; None for others."""
+    return next((cost for pattern, cost in _OWN if pattern.match(_named(callee))), None)
+
+
+def _named(callee: str) -> str:
+    return re.sub(r"@plt.*|\+0x.*", "", callee)
 
 
 _ARGUMENT = "%rdi" if platform.machine() in ("x86_64", "AMD64") else "x0"

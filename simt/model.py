@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from .devices import DEVICES, Device
+from .disassembly import EXPANSION, INTEGER64
 
 SECTOR = 32  # bytes
 MEDIAN_ERROR = 0.13  # of benchmarks/MODEL.md's micro-kernels and those of kernels_ref on an H200; a test holds it against the data
@@ -59,16 +60,6 @@ GPUS: dict[str, Gpu] = {
     "RTX 4060 Laptop": Gpu(256 * _GIGA, 2.0 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350, 256),
 }
 
-# What nvcc makes of one operation: instructions, and how many of them the special-function unit takes. From ncu's counts of
-# benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops hold nothing else.
-EXPANSION: dict[str, tuple[float, float]] = {
-    "fp32_div": (10, 1), "fp32_sqrt": (10, 1), "fp32_exp": (8.5, 1), "fp32_log": (26, 0), "fp32_trig": (25, 0.5), "fp32_tanh": (16, 2),
-    "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1), "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_other": (60, 1),
-    "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
-    "fp32_special": (1, 1),
-}  # fmt: skip
-
-
 # Multiply-adds of 16-bit numbers that tensor cores do in the time of one mma_sync(): 16 x 16 x 16, or half of that in TF32.
 # (Of 8-bit integers it takes half as long, which is not looked at.)
 TENSOR_STEP = 16 * 16 * 16
@@ -93,7 +84,7 @@ class Constants:
     barrier_cycles: float = 30.0     # (barriers.cu)
     loads_at_once: float = 4.0       # that nvcc puts before the first use: it unrolls loops four times
     integer: float = 0.6             # instructions of an integer operation of 32 bits: nvcc makes one of two or three; fitted
-    integer64: float = 2.0           # of 64 bits: registers have 32
+    integer64: float = INTEGER64     # of 64 bits
     branch: float = 1.0
     base: float = 10.0               # instructions of a warp before and after its work (launches.cu: a store takes 11)
     together: float = 2.5            # how little parts disturb each other: exponent of the sum over terms; fitted
