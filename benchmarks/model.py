@@ -222,12 +222,26 @@ def ladders(rows: list[dict], times: dict[str, dict]) -> dict[str, list[dict]]:
 
 def ladder_lines(ladder: list[dict]) -> list[list[str]]:
     """A line for each step; how many times as fast it is as the step before."""
-    made = []
+    made, truth = [], json.loads(TRUTH.read_text()).get("steps", {})
     for before, step in zip([None, *ladder], ladder, strict=False):
         p, m = step["predicted"], step["measured"]
+        few = few_warps(truth.get(step["name"], {}).get("cases", [])) if m and far_off(p, m) < -0.3 else ""
         faster = [f"{before[of] / step[of]:.2f}" if before and before[of] and step[of] else "" for of in ("predicted", "measured")]
-        made.append([step["name"], f"{p * 1e3:.4g}", f"{m * 1e3:.4g}" if m else "", f"{far_off(p, m):+.0%}" if m else "", *faster, step["limit"]])
+        made.append([step["name"], f"{p * 1e3:.4g}", f"{m * 1e3:.4g}" if m else "", f"{far_off(p, m):+.0%}" if m else "", *faster, "; ".join(filter(None, [step["limit"], few]))])
     return made
+
+
+def few_warps(launches: list[dict]) -> str:
+    """What simt cannot know of the kernel that takes longest, by ncu: that its registers let half of the warps or fewer run side by
+    side that its shared memory lets."""
+    if not launches:
+        return ""
+    row = max(launches, key=lambda row: row["nanoseconds"])
+    warps = -(-math.prod(row["block"]) // 32)
+    shared = row.get("shared_static", 0) + row.get("shared_dynamic", 0)
+    others = min(row["limit_warps"], row["limit_blocks"], 228 * 1024 // (shared + 1024)) * warps
+    mine = row["limit_registers"] * warps
+    return f"{row['registers']} registers a thread let {mine} warps instead of {others} run side by side" if 2 * mine <= others else ""
 
 
 def order(ladder: list[dict]) -> str:
