@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -30,7 +31,9 @@ from grader.bench import tables as said_of  # noqa: E402
 from simt.model import Work, predict  # noqa: E402
 
 FOLDER = ROOT / "benchmarks"
-BENCH, SWEEP, STEPS, MODEL, COUNTED = (FOLDER / "data" / f"{name}.json" for name in ("bench", "sweep", "steps", "model", "limits"))
+BENCH, SWEEP, STEPS, MODEL, COUNTED, SANITIZED = (
+    FOLDER / "data" / f"{name}.json" for name in ("bench", "sweep", "steps", "model", "limits", "sanitizer_limits")
+)
 DEVICE = "H200"
 COMMAND = "`python benchmarks/limits.py --write` made this"
 
@@ -48,9 +51,27 @@ def readme(data: dict) -> str:
     parts = [section(data, "forward", "One forward of the whole model at full size, in milliseconds.")]
     if any(made.get("backward", {}).get("rows") for made in data["problems"].values()):
         parts.append(section(data, "backward", "Forward and backward, with the gradients of every input and every weight."))
+    if SANITIZED.exists():
+        parts.append(sanitized(read(SANITIZED)))
     if SWEEP.exists():
         parts.append("How these times grow with the work, from batch 1 on: [benchmarks/SWEEP.md](benchmarks/SWEEP.md).")
     return "\n\n".join(parts)
+
+
+def sanitized(data: dict) -> str:
+    """What compute-sanitizer's tools said of the files as they are now (sanitizer.py --limits)."""
+    tools = list(data["options"])
+    there = {f"{file.parent.name}/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    files = {name: told for name, told in data["files"].items() if told["sha256"] == there.get(name)}
+    clean = [name for name, told in files.items() if all(tool in told and told[tool]["finished"] and not told[tool]["errors"] for tool in tools)]
+    said = [
+        f"{name}: {tool} " + (f"{told[tool]['errors']} errors ({told[tool].get('says', '')})" if told[tool]["errors"] else "did not end")
+        for name, told in files.items() for tool in tools if tool in told and (told[tool]["errors"] or not told[tool]["finished"])
+    ]  # fmt: skip
+    m, version = data["machine"], re.search(r"\d+\.[\d.]+", data["sanitizer"])
+    head = f"compute-sanitizer {version[0] if version else ''} ({listed(tools)}) on an {m['gpu']}, {m['date']}: {len(clean)} of {len(there)} files without a finding."
+    missing = [name for name in there if name not in files]
+    return " ".join([head, *(f"{s}." for s in said), *([f"Not examined as they are now: {listed(missing)}."] if missing else [])])
 
 
 def section(data: dict, task: str, head: str) -> str:

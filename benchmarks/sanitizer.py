@@ -1,10 +1,13 @@
 """Runs NVIDIA's compute-sanitizer on every labelled program of tests/simt/checks, for the table that checks.py prints.
 
     python benchmarks/sanitizer.py [NAME …] [--missing] [--out FILE]     on a machine with an NVIDIA GPU and the CUDA toolkit
+    python benchmarks/sanitizer.py --limits [NAME …] [--out FILE]        the same tools on kernels_ref's limit files instead
 
 Each program is compiled by nvcc with line numbers, run plainly, and run under each of the sanitizer's four tools. A defect may
 hang the program: a run that takes too long is killed, and counts by what it had reported until then. Results of other programs
-that the data file already holds stay.
+that the data file already holds stay. A limit file (kernels_ref/NAME/limit*.py, said as NAME/limit) runs two images of full size
+and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
+data/sanitizer_limits.json keeps what the tools told, for limits.py.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 SPECIMENS = ROOT / "tests" / "simt" / "checks"
 DATA = ROOT / "benchmarks" / "data" / "sanitizer.json"
+LIMITS = ROOT / "benchmarks" / "data" / "sanitizer_limits.json"
 COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 TOOLS = {
     "memcheck": ["--leak-check", "full"],
@@ -78,13 +82,85 @@ def examine(program: Path, tools: list[str], seconds: float) -> dict:
     status, output = run([str(program)], seconds)
     found: dict = {"plain": {"exit": status, "output": output[:2000]}}
     for tool in tools:
-        start = time.perf_counter()
-        status, output = run(["compute-sanitizer", "--show-backtrace", "no", "--tool", tool, *TOOLS[tool], str(program)], seconds)
-        errors = errors_in(output)
-        found[tool] = {"errors": errors, "finished": status is not None, "seconds": round(time.perf_counter() - start, 1)}
-        if errors and first_words(output):
-            found[tool]["says"] = first_words(output)[:300]
+        found[tool], _ = examine_by(tool, TOOLS[tool], [str(program)], seconds)
     return found
+
+
+def examine_by(tool: str, options: list[str], command: list[str], seconds: float) -> tuple[dict, str]:
+    """One tool's number of errors with its first words, and all that was printed."""
+    start = time.perf_counter()
+    status, output = run(["compute-sanitizer", "--show-backtrace", "no", "--tool", tool, *options, *command], seconds)
+    errors = errors_in(output)
+    found: dict = {"errors": errors, "finished": status is not None, "seconds": round(time.perf_counter() - start, 1)}
+    if errors and first_words(output):
+        found["says"] = first_words(output)[:300]
+    return found, output
+
+
+# ---- limit files ----
+
+
+def limit_files() -> dict[str, Path]:
+    return {f"{file.parent.name}/{file.stem}": file for file in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+
+
+def run_limit(file: Path) -> None:
+    """In a process of its own, under a tool: the file's model at all its sizes."""
+    import references
+    import torch
+
+    module = references.load(file)
+    for case in [references.full(file, batch_size=2), *references.counted_cases(file)]:
+        instance = references.problem(file).instantiate(case, 0, "cpu")
+        model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
+        model.load_state_dict(instance.model.state_dict())
+        model = model.to("cuda")
+        if "backward" in file.stem:
+            inputs = [x.to("cuda").requires_grad_() for x in instance.inputs]
+            result = model(*inputs)
+            result.backward(torch.ones(result.shape, device="cuda"))
+        else:
+            with torch.no_grad():
+                model(*(x.to("cuda") for x in instance.inputs))
+        torch.cuda.synchronize()
+    print("all done", flush=True)
+
+
+def examine_limits(names: tuple[str, ...], out: Path, jobs: int, seconds: float) -> None:
+    """Builds the files side by side, then runs each under each tool."""
+    import references
+    from machine import machine
+
+    os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "9.0")
+    there = limit_files()
+    if unknown := [name for name in names if name not in there]:
+        raise click.UsageError(f"there is no {unknown[0]} in kernels_ref; there are {', '.join(there)}")
+    chosen = {name: file for name, file in there.items() if name in names or not names}
+    kept = json.loads(out.read_text())["files"] if out.exists() else {}
+    files = {name: told for name, told in kept.items() if name in there}
+    with ThreadPoolExecutor(jobs) as pool:
+        for name, errors in zip(chosen, pool.map(references.build, chosen.values()), strict=True):
+            if errors:
+                raise click.ClickException(f"{name} does not build: {errors}")
+        environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # or else a tool knows torch's pools alone
+        os.environ.update(environment)
+        command = [sys.executable, __file__, "--run-limit"]
+        tools = {tool: [] if tool == "memcheck" else given for tool, given in TOOLS.items()}  # torch frees nothing at its end
+
+        def examined(name: str, tool: str) -> dict:
+            told, output = examine_by(tool, tools[tool], [*command, str(chosen[name])], seconds)
+            return told | ({} if re.search("^all done$", output, re.MULTILINE) else {"finished": False, "output": output[-600:]})
+
+        orders = [(name, tool) for tool in ("racecheck", "initcheck", "memcheck", "synccheck") for name in chosen]  # the slowest first
+        data = {"machine": machine(), "sanitizer": version(), "options": {tool: " ".join(given) for tool, given in tools.items()}, "files": {}}
+        for (name, tool), told in zip(orders, pool.map(lambda order: examined(*order), orders), strict=True):
+            digest_of = hashlib.sha256(chosen[name].read_bytes()).hexdigest()
+            if files.get(name, {}).get("sha256") != digest_of:
+                files[name] = {"sha256": digest_of}
+            files[name][tool] = told
+            data["files"] = dict(sorted(files.items()))
+            out.write_text(json.dumps(data, indent=1) + "\n")
+            print(f"{name}, {tool}: {told}", flush=True)
 
 
 def missing(source: Path, specimens: dict[str, dict]) -> bool:
@@ -103,12 +179,22 @@ def version() -> str:
 @click.command()
 @click.argument("names", nargs=-1)
 @click.option("--missing", "only_missing", is_flag=True, help="Only programs that the data file does not hold as they are now.")
-@click.option("--out", type=click.Path(path_type=Path), default=DATA, help="The data file.")
+@click.option("--limits", is_flag=True, help="Examine kernels_ref's limit files instead.")
+@click.option("--out", type=click.Path(path_type=Path), help="The data file.")
 @click.option("--jobs", default=os.cpu_count(), help="How many programs at a time.")
-@click.option("--seconds", default=20.0, help="How long one run may take.")
-def main(names: tuple[str, ...], only_missing: bool, out: Path, jobs: int, seconds: float) -> None:
+@click.option("--seconds", type=float, help="How long one run may take: 20, a limit file's 150.")
+@click.option("--run-limit", "limit", type=click.Path(path_type=Path), hidden=True)
+def main(names: tuple[str, ...], only_missing: bool, limits: bool, out: Path | None, jobs: int, seconds: float | None, limit: Path | None) -> None:
     """Compiles and examines all programs, or those named."""
     from machine import machine
+
+    if limit:
+        run_limit(limit)
+        return
+    if limits:
+        examine_limits(names, out or LIMITS, jobs, seconds or 150.0)
+        return
+    out, seconds = out or DATA, seconds or 20.0
 
     kept: dict[str, dict] = json.loads(out.read_text())["specimens"] if out.exists() else {}
     there = sorted(SPECIMENS.glob("*.cu"))

@@ -1,6 +1,7 @@
 """Are the README's table, the ladders and the sweep's page what the committed data say?"""
 
 import copy
+import hashlib
 import json
 import re
 import statistics
@@ -33,12 +34,14 @@ def test_the_readme_has_the_table_of_today():
     assert text.split("<!-- bench:limit -->\n")[1].split("\n<!-- /bench:limit -->")[0] == limits.readme(DATA)
 
 
-def test_the_table_holds_the_fastest_of_each_class():
+@pytest.mark.parametrize("task", ["forward", "backward"])
+def test_the_table_holds_the_fastest_of_each_class(task):
     """By another way through the data: is each row's ours the fastest that keeps to its class, and the ratio that of the rounds of both?"""
-    rows = {(c[0], c[1]): c for c in map(cells, limits.readme(DATA).splitlines()) if c[0] in NAMES}
+    rows = {(c[0], c[1]): c for c in map(cells, limits.section(DATA, task, "").splitlines()) if c[0] in NAMES}
     assert len(rows) >= 7
     for (name, precision), row in rows.items():
-        timed = [r for r in DATA["problems"][name]["rows"] if r["precision"] == precision and r.get("ms") and r["in_class"]]
+        made = DATA["problems"][name] if task == "forward" else DATA["problems"][name]["backward"]
+        timed = [r for r in made["rows"] if r["precision"] == precision and r.get("ms") and r["in_class"]]
         ours = min((r for r in timed if r["kind"] not in ("eager", "compile")), key=lambda r: r["ms"])
         torchs = min((r for r in timed if r["kind"] in ("eager", "compile")), key=lambda r: r["ms"])
         assert row[2] == ours["name"] and float(row[3]) == pytest.approx(ours["ms"], rel=1e-3)
@@ -113,10 +116,29 @@ def test_a_file_that_has_changed_is_named():
 
 def test_forward_and_backward_have_a_table_of_their_own():
     data = copy.deepcopy(DATA)
-    made = data["problems"]["groupnorm"]
-    made["backward"] = {key: copy.deepcopy(made[key]) for key in ("rows", "best", "machine")}
+    for name, made in data["problems"].items():
+        backward = made.pop("backward")
+        if name == "groupnorm":
+            made["backward"] = backward
     both = limits.readme(data).split("Forward and backward")
     assert len(both) == 2 and [c[0] for c in map(cells, both[1].splitlines()) if c[0] in NAMES] == ["groupnorm"]
+    del data["problems"]["groupnorm"]["backward"]
+    assert "Forward and backward" not in limits.readme(data)
+
+
+def test_what_a_sanitizer_said_is_of_the_files_as_they_are():
+    """Are files without a finding counted, findings named, and files that have changed since told apart?"""
+    tools = {tool: {"errors": 0, "finished": True} for tool in ("memcheck", "racecheck")}
+    files = {f"{f.parent.name}/{f.stem}": {"sha256": hashlib.sha256(f.read_bytes()).hexdigest(), **tools} for f in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    data = {"options": dict.fromkeys(tools, ""), "machine": {"gpu": "A", "date": "B"}, "sanitizer": "Version 1.2.3.0 (build 4)", "files": files}
+    assert limits.sanitized(data) == f"compute-sanitizer 1.2.3.0 (memcheck and racecheck) on an A, B: {len(files)} of {len(files)} files without a finding."
+    first, second, third = list(files)[:3]
+    files[first] = files[first] | {"sha256": "another"}
+    files[second] = files[second] | {"racecheck": {"errors": 2, "finished": True, "says": "Error: Race"}}
+    files[third] = files[third] | {"memcheck": {"errors": 0, "finished": False}}
+    said = limits.sanitized(data)
+    assert f"{len(files) - 3} of {len(files)} files" in said and said.endswith(f"Not examined as they are now: {first}.")
+    assert f"{second}: racecheck 2 errors (Error: Race)." in said and f"{third}: memcheck did not end." in said
 
 
 # --- ladders ---------------------------------------------------------------------------------------------------------
