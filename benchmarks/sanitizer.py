@@ -6,7 +6,7 @@
 Each program is compiled by nvcc with line numbers, run plainly, and run under each of the sanitizer's four tools. A defect may
 hang the program: a run that takes too long is killed, and counts by what it had reported until then. Results of other programs
 that the data file already holds stay. A limit file (kernels_ref/NAME/limit*.py, said as NAME/limit) runs two images of full size
-and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
+(FEW: smaller ones) and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
 data/sanitizer_limits.json keeps what the tools told, for limits.py.
 """
 
@@ -33,6 +33,7 @@ SPECIMENS = ROOT / "tests" / "simt" / "checks"
 DATA = ROOT / "benchmarks" / "data" / "sanitizer.json"
 LIMITS = ROOT / "benchmarks" / "data" / "sanitizer_limits.json"
 COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
+FEW = {"groupnorm": {"batch_size": 1, "dim1": 256, "dim2": 256}}  # sizes of a limit file's run for which two images of full size take too long
 TOOLS = {
     "memcheck": ["--leak-check", "full"],
     "racecheck": ["--racecheck-report", "all"],
@@ -110,7 +111,7 @@ def run_limit(file: Path) -> None:
     import torch
 
     module = references.load(file)
-    for case in [references.full(file, batch_size=2), *references.counted_cases(file)]:
+    for case in [references.full(file, **FEW.get(file.parent.name, {"batch_size": 2})), *references.counted_cases(file)]:
         instance = references.problem(file).instantiate(case, 0, "cpu")
         model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
         model.load_state_dict(instance.model.state_dict())
