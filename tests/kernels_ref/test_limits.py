@@ -60,7 +60,7 @@ def load(name):
 
 
 @pytest.mark.skipif(not ON_CPU, reason="a GPU runs the fast paths: test_exact")
-@pytest.mark.parametrize("name", sample(LIMITS, ["groupnorm/limit", "conv_groupnorm_maxpool/limit", "conv_groupnorm_logsumexp/limit_backward"]))
+@pytest.mark.parametrize("name", sample(LIMITS, ["conv_groupnorm_maxpool/limit", "groupnorm/limit_backward"]))
 def test_on_a_cpu(name):
     """Where there is no such GPU, is every case of the problem right and clean of the checks?"""
     verdict = grade(LIMITS[name], problem=LIMITS[name].parent / "model.py", seed=SEED, device="cpu")
