@@ -252,8 +252,8 @@ def page(data: dict) -> str:
             "",
             "Here the machine code has other conflicts than the source's accesses, or adds instructions that few lanes run. simt counts what the source says, so",
             "these launches hold no rule against ncu; they show what a count of the source cannot know. Beside the micro-kernels stands, above, a launch without",
-            "that: `a place in a list`, `strided, in turns` and `shared, scattered`. merge_kernel divides 0 in the lanes that have no part of a group, which takes",
-            "nvcc's division dozens of instructions more. The others' inner loops nvcc unrolls four times, with lanes predicated off at their ends.",
+            "that: `a place in a list`, `strided, in turns` and `shared, scattered`. merge_kernel divides 0 in the lanes that have no part of a group, for",
+            "which nvcc's division calls a subroutine. In the others nvcc unrolls loops, as the number of their loads shows.",
             "",
             *head,
         ]

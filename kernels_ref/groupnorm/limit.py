@@ -12,9 +12,9 @@ A block waits for others that must run: a cooperative launch sees to that or fai
 GPUs before Hopper, for rows that are no multiple of 16 bytes, and for inputs too small to be worth it. The CUDA sources
 know nothing of torch, whose headers take most of the time of a build; what speaks to torch is C++.
 
-Bought: on an H200 5.46 ms become 3.86 (benchmarks/data/bench.json, before a fence was put between a chunk's last reading
-and the next copy into its place). Without that fence a few values were now and then wrong while a second process used
-the same GPU; with it nothing was tried there yet.
+Bought: benchmarks/LADDERS.md has the times of step 4 and of this. Between a chunk's last reading and the next copy into
+its place stands a fence: without it a few values were now and then wrong on an H200 while a second process used the same
+GPU, with it none was seen wrong.
 """
 
 import torch
