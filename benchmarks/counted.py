@@ -54,7 +54,7 @@ def _cases(name: str, out: str) -> None:
     import simt
 
     simt.enable()
-    file = next(f for f in references.files() if references.name(f) == name)
+    file = next(f for f in references.counted() if references.name(f) == name)
     module = references.load(file)
     rows = []
     for case in references.counted_cases(file):

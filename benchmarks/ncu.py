@@ -8,7 +8,7 @@ Needs nvcc, cuobjdump and ncu. What it writes is what counters.py and model.py h
     programs.NAME.times           medians of 20 by events: L2 as the last run left it, L2 flushed, and one of many in a row
     programs.NAME.sass            a kernel's instructions as nvcc made them
     solutions.NAME.cases, .full   kernels_ref under ncu at two small cases and at full size
-    steps.NAME.cases              the steps of kernels_ref under ncu at these cases
+    steps.NAME.cases              the steps of kernels_ref, and forward and backward of each backward.py, under ncu at these cases
     solutions.NAME.times          at full size without ncu: medians of 20, L2 flushed before each run of the model
 """
 
@@ -96,11 +96,18 @@ SHORT = {metric: name for name, metric in METRICS.items()}
 FULL_SIZES = {"im2col_conv": {"batch_size": 14}, "conv_groupnorm_maxpool": {"batch_size": 14}}
 
 
-chosen: set[str] = set()  # names of programs; empty: all
+SIMPLE = [MICRO / "elementwise.cu"]  # what tells which metrics ncu has, where no program is chosen
+chosen: set[str] = set()  # names of programs, and of solutions and steps; empty: all
 
 
 def programs() -> list[Path]:
     return [p for p in sorted(MICRO.glob("*.cu")) if not chosen or p.stem in chosen]
+
+
+def steps() -> list[Path]:
+    import references
+
+    return [f for f in references.counted() if f.name != "solution.py" and (not chosen or references.name(f) in chosen)]
 
 
 def sizes(program: Path) -> tuple[str, str]:
@@ -280,7 +287,7 @@ def run_solutions(part: str, names: list[str], out: Path) -> None:
     import references
 
     order = []
-    for file in references.files():
+    for file in references.counted():
         if references.name(file) not in names:
             continue
         module = references.load(file)
@@ -313,7 +320,7 @@ def by_solution(rows: list[dict], runs: list[list]) -> dict[str, list[dict]]:
     number_ = -1
     for row in rows:
         number_ += MARK in row["kernel"]
-        if MARK in row["kernel"] or "at::native" in row["kernel"]:
+        if MARK in row["kernel"] or re.match(r"(void )?at::", row["kernel"]):  # torch's own
             continue
         name, case, changed = runs[number_]
         kept = {key: value for key, value in row.items() if key not in ("pid", "process")}
@@ -384,7 +391,7 @@ def clocks() -> str:
 @click.command(help=__doc__)
 @click.option("--out", type=click.Path(path_type=Path), default=DATA, help="Where the data file goes.")
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Measure only this; the rest of the data file stays.")
-@click.option("--program", "named", multiple=True, help="Of the micro-kernels' programs, only this; the rest of the data file stays.")
+@click.option("--program", "named", multiple=True, help="Of the micro-kernels' programs and of the steps, only this; the rest of the data file stays.")
 @click.option("--solutions", "part", type=click.Choice(["cases", "full", "time"]), hidden=True)
 @click.option("--names", default="", hidden=True)
 def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | None, names: str) -> None:
@@ -422,10 +429,10 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
     os.environ.update(environment)
     folder = Path(tempfile.mkdtemp())
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda p: compile_program(p, folder), programs()))
+        list(pool.map(lambda p: compile_program(p, folder), programs() or SIMPLE))
     keep("compiled the programs")
     building = start_solutions(files, environment) if set(parts) & {"cases", "full", "profile"} else []
-    metrics = usable_metrics(folder / programs()[0].stem)
+    metrics = usable_metrics(folder / (programs() or SIMPLE)[0].stem)
 
     def programs_at(which: int, size: str) -> None:
         for name, rows in profile_programs(folder, which, metrics).items():
@@ -475,8 +482,8 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
 
         def profiled_steps() -> None:
             built = []
-            steps = references.steps()
-            for some in (steps[at : at + BUILDS] for at in range(0, len(steps), BUILDS)):
+            files = steps()
+            for some in (files[at : at + BUILDS] for at in range(0, len(files), BUILDS)):
                 for file, process in zip(some, start_solutions(some, environment), strict=True):
                     errors = process.communicate()[1]
                     if process.returncode:
@@ -488,7 +495,7 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
 
         attempt("steps under ncu", profiled_steps)
     libraries = {path.stem.split("_v")[0]: path for path in Path(os.environ.get("TORCH_EXTENSIONS_DIR") or Path.home() / ".cache" / "torch_extensions").glob("**/*.so")}
-    for file in references.files():
+    for file in references.counted():
         if library := libraries.get(extension_of(file)):
             row = data["solutions" if file.name == "solution.py" else "steps"].setdefault(references.name(file), {})
             attempt(f"instructions of {library.stem}", lambda row=row, library=library: row.update(sass=sass(library)))
@@ -499,7 +506,7 @@ def main(out: Path, only: tuple[str, ...], named: tuple[str, ...], part: str | N
 def dumps(data: dict) -> str:
     """JSON with a row a line, so that a diff shows which launch changed."""
     text = json.dumps(data, indent=1)
-    return re.sub(r"\{\n\s+(\"(?:process|kernel|label|total)\"[^{}]*)\}", lambda m: "{" + re.sub(r"\s*\n\s*", " ", m[1]).strip() + "}", text) + "\n"
+    return re.sub(r"\{\n\s+(\"(?:process|kernel|label|total)\"(?:[^{}]|\{[^{}]*\})*)\}", lambda m: "{" + re.sub(r"\s*\n\s*", " ", m[1]).strip() + "}", text) + "\n"
 
 
 if __name__ == "__main__":

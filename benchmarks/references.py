@@ -49,8 +49,17 @@ def beside() -> list[Path]:
     return sorted(ROOT.glob("kernels_ref/*/split.py"))
 
 
+def backwards() -> list[Path]:
+    return sorted(ROOT.glob("kernels_ref/*/backward.py"))
+
+
 def files() -> list[Path]:
     return solutions() + steps()
+
+
+def counted() -> list[Path]:
+    """What counters are held against hardware for, case by case."""
+    return files() + backwards()
 
 
 def name(file: Path) -> str:
@@ -82,7 +91,8 @@ def load(file: Path):
 
 
 def prepare(file: Path, module, case: Case, device: str, made_on: str = "cpu"):
-    """A call that runs ModelNew once on this case's inputs. Values drawn on the CPU are the same on every machine."""
+    """A call that runs ModelNew once on this case's inputs, and its backward if the file is a backward. Values drawn on the CPU are the
+    same on every machine."""
     instance = problem(file).instantiate(case, 0, made_on)
     model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
     model.load_state_dict(instance.model.state_dict())
@@ -93,7 +103,13 @@ def prepare(file: Path, module, case: Case, device: str, made_on: str = "cpu"):
         with torch.no_grad():
             return model(*inputs)
 
-    return run
+    if file.name != "backward.py":
+        return run
+    upstream = torch.randn(run().shape, generator=torch.Generator().manual_seed(0)).to(device)
+    for x in inputs:
+        if isinstance(x, torch.Tensor) and x.is_floating_point():
+            x.requires_grad_()
+    return lambda: model(*inputs).backward(upstream)
 
 
 def prepare_unwritten(file: Path, module):

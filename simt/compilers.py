@@ -49,6 +49,7 @@ class Family:
 _GCC_PROBES = [*_PROBES, "-fno-tree-sra", "--param=tsan-instrument-func-entry-exit=0", "--param=tsan-distinguish-volatile=1"]
 _GCC_APART = (
     "-fno-crossjumping -fno-tree-tail-merge -fno-tree-sink -fno-tree-vectorize -fno-ipa-icf -fno-thread-jumps -fno-split-paths -fno-code-hoisting "
+    "-freorder-blocks-algorithm=simple "
     "-O3 -fno-unswitch-loops -fno-split-loops -fno-version-loops-for-strides -fno-loop-interchange -fno-loop-unroll-and-jam -fno-ipa-cp-clone "
     "-fno-tree-loop-distribution -fno-tree-loop-distribute-patterns -fno-peel-loops --param=max-completely-peel-times=64 "
     "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"

@@ -396,6 +396,8 @@ def _following(instruction: Instruction) -> list[int]:
 _FAMILIES = {name: f"r{n}" for n, names in enumerate(("ax", "bx", "cx", "dx", "si", "di", "bp")) for name in (f"r{names}", f"e{names}")}
 _TO_ARGUMENT = re.compile(r"^%(r\w+),%rdi$")
 _DISPLACED = re.compile(r"^-?0x[0-9a-f]+\(%\w+\),%\w+$")
+_INDEXED = re.compile(r"^(?:-?0x[0-9a-f]+)?\(%\w+,(%\w+),[48]\)$")
+_OF_SHARED = re.compile(r"^0x[0-9a-f]+\(%rax\),%r")
 _MOST_IN_CHAIN = 8
 
 
@@ -411,6 +413,8 @@ def _fold_addresses(code: list[Instruction], costs: list[dict[str, float]]) -> N
     if _ARGUMENT != "%rdi":
         return
     for i, instruction in enumerate(code):
+        if i and "__tls_get_addr" in code[i - 1].callee and instruction.name == "lea" and _OF_SHARED.match(instruction.operands):
+            costs[i] = costs[i] | {"instructions": 0.0, "issued": 0.0}  # a variable of the block's: where it lies is a constant
         if not _ACCESS.match(instruction.callee):
             continue
         copy = next((j for j in range(i - 1, max(-1, i - 6), -1) if code[j].callee or _writes_argument(code[j])), -1)
@@ -453,12 +457,31 @@ def _chain(code: list[Instruction], copy: int, register: str) -> tuple[list[int]
         if not instruction.name.startswith(("movs", "movz", "lea", "add", "sub", "shl", "sal")) or _DIVIDES.match(instruction.name):
             break
         if instruction.name.startswith("lea") and "(" in source:
-            chain.append(j)
-            return chain, bool(_DISPLACED.match(instruction.operands))
+            index = _INDEXED.match(source)
+            return [*chain, j, *(_sum_before(code, j, _register(index[1])) if index else [])], bool(_DISPLACED.match(instruction.operands))
         chain.append(j)
         if instruction.name.startswith("mov") and _register(source) != register:
             break
     return chain, False
+
+
+def _sum_before(code: list[Instruction], lea: int, register: str) -> list[int]:
+    """Of an address base + 4 * index, the instructions that make the index as a sum with one of 32 bits, widened: a GPU widens that
+    as it adds it to a pointer, and the rest of the sum is in the pointer."""
+    found: list[int] = []
+    for j in range(lea - 1, max(-1, lea - 8), -1):
+        instruction = code[j]
+        source, _, target = instruction.operands.rpartition(",")
+        if instruction.callee or _jumps(instruction.name):
+            break
+        if not target.startswith("%") or _register(target) != register or instruction.name.startswith(("cmp", "test")):
+            continue
+        if instruction.name.startswith("movsl"):
+            return [*found, j]
+        if instruction.name != "add" or not source.startswith("%") or found:
+            break
+        found, register = [j], _register(source)
+    return []
 
 
 # ---- what an instruction does ----

@@ -38,8 +38,8 @@ struct Moments {
 // Moments of both together (Chan, Golub and LeVeque, 1979). No sum of squares ever meets the square of a sum, whose
 // difference would have no correct digit where the mean is large.
 __device__ Moments merged(const Moments& a, const Moments& b) {
+    if (a.count == 0.0f || b.count == 0.0f) return a.count == 0.0f ? b : a;  // 0 times infinity is no number
     const float count = a.count + b.count;
-    if (count == 0.0f) return a;
     const float d = b.mean - a.mean, part = b.count / count;
     return {count, a.mean + d * part, a.squares + b.squares + d * d * a.count * part};
 }
