@@ -11,7 +11,6 @@ other problems are measured by references.py (data/steps.json); bytes and predic
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 import sys
@@ -28,11 +27,12 @@ from tables import markdown, put_into_readme, show  # noqa: E402
 from grader import bench, problem  # noqa: E402
 from grader.bench import growth  # noqa: E402
 from grader.bench import tables as said_of  # noqa: E402
+from grader.contract import code_digest  # noqa: E402
 from simt.model import Work, predict  # noqa: E402
 
 FOLDER = ROOT / "benchmarks"
-BENCH, SWEEP, STEPS, MODEL, COUNTED, SANITIZED = (
-    FOLDER / "data" / f"{name}.json" for name in ("bench", "sweep", "steps", "model", "limits", "sanitizer_limits")
+BENCH, SWEEP, STEPS, MODEL, COUNTED, SANITIZED, BUILDS = (
+    FOLDER / "data" / f"{name}.json" for name in ("bench", "sweep", "steps", "model", "limits", "sanitizer_limits", "builds")
 )
 DEVICE = "H200"
 COMMAND = "`python benchmarks/limits.py --write` made this"
@@ -53,6 +53,8 @@ def readme(data: dict) -> str:
         parts.append(section(data, "backward", "Forward and backward, with the gradients of every input and every weight."))
     if SANITIZED.exists():
         parts.append(sanitized(read(SANITIZED)))
+    if BUILDS.exists():
+        parts.append(built(read(BUILDS)))
     if SWEEP.exists():
         parts.append("How these times grow with the work, from batch 1 on: [benchmarks/SWEEP.md](benchmarks/SWEEP.md).")
     return "\n\n".join(parts)
@@ -61,8 +63,8 @@ def readme(data: dict) -> str:
 def sanitized(data: dict) -> str:
     """What compute-sanitizer's tools said of the files as they are now (sanitizer.py --limits)."""
     tools = list(data["options"])
-    there = {f"{file.parent.name}/{file.stem}": hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
-    files = {name: told for name, told in data["files"].items() if told["sha256"] == there.get(name)}
+    there = {f"{file.parent.name}/{file.stem}": code_of(file) for file in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    files = {name: told for name, told in data["files"].items() if told["code"] == there.get(name)}
     clean = [name for name, told in files.items() if all(tool in told and told[tool]["finished"] and not told[tool]["errors"] for tool in tools)]
     said = [
         f"{name}: {tool} " + (f"{told[tool]['errors']} errors ({told[tool].get('says', '')})" if told[tool]["errors"] else "did not end")
@@ -72,6 +74,23 @@ def sanitized(data: dict) -> str:
     head = f"compute-sanitizer {version[0] if version else ''} ({listed(tools)}) on an {m['gpu']}, {m['date']}: {len(clean)} of {len(there)} files without a finding."
     missing = [name for name in there if name not in files]
     return " ".join([head, *(f"{s}." for s in said), *([f"Not examined as they are now: {listed(missing)}."] if missing else [])])
+
+
+def built(data: dict) -> str:
+    """How long the files as they are now take to be built where nothing is there yet (builds.py)."""
+    there = {f"{file.parent.name}/{file.stem}": code_of(file) for file in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    seconds = {name: row["seconds"] for name, row in data["files"].items() if row["code"] == there.get(name)}
+    missing = [name for name in there if name not in seconds]
+    m, slowest = data["machine"], max(seconds, key=seconds.get, default="")
+    head = f"Built by nvcc from nothing, one after another on {data['cores']} cores of the host of an {m['gpu']}, {m['date']}: " + (
+        f"{len(seconds)} of {len(there)} files in {min(seconds.values()):.1f} to {seconds[slowest]:.1f} s, {slowest} the slowest." if seconds else "none of them."
+    )
+    return head + (f" Not built as they are now: {listed(missing)}." if missing else "")
+
+
+def code_of(file: Path) -> str:
+    """What tells a file's code from another's: the text at its head does not count."""
+    return code_digest(file.read_text(encoding="utf-8"))
 
 
 def section(data: dict, task: str, head: str) -> str:
@@ -91,7 +110,7 @@ def changed(data: dict, task: str) -> list[str]:
         names = {best["ours"] for best in made.get("best", {}).values()}
         for row in made.get("rows", []):
             file = ROOT / row.get("file", "")
-            if row["name"] in names and file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() != row["sha256"]:
+            if row["name"] in names and file.is_file() and code_of(file) != row["code"]:
                 found.append(f"{name}'s {file.name} has changed since it was timed.")
     return found
 

@@ -55,6 +55,16 @@ class Signature:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
+def code_digest(text: str) -> str:
+    """12 hex digits that tell a Python file's code from another's, on every version of Python; the text at its head does not count.
+    Raises SyntaxError, or ValueError for null characters."""
+    first, *_ = ast.parse(text).body or [None]
+    lines = text.splitlines()
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        del lines[first.lineno - 1 : first.end_lineno]
+    return hashlib.sha256("\n".join(lines).strip().encode()).hexdigest()[:12]
+
+
 def read(path: Path) -> tuple[Source, Broken | None]:
     """The file's text and hash, and what is wrong with it as a text file, if anything."""
     try:

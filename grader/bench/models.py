@@ -41,8 +41,8 @@ def model_of(entry: Entry, problem: _problem.Problem, instance: _problem.Instanc
     model.load_state_dict(instance.model.state_dict())
     if entry.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    if entry.mode:
-        model = torch.compile(model, mode=None if entry.mode == "default" else entry.mode)
+    if entry.mode:  # dynamic=False: it remembers the shapes of other modules from the same file, and would compile for any size
+        model = torch.compile(model, mode=None if entry.mode == "default" else entry.mode, dynamic=False)
     return model
 
 

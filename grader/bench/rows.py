@@ -73,8 +73,8 @@ def entries(
 def sweep_entries(
     problem: _problem.Problem, submissions: Sequence[Path], spared: Sequence[str], work: Work, compiled: bool
 ) -> list[Entry]:
-    """The rows of each size of a sweep: what stands at the limit (without it the solution), the last step, eager, and
-    where `compiled` torch.compile, in each class."""
+    """The rows of each size of a sweep: what stands at the limit (without it the solution), the last step, eager (in TF32 also
+    in channels_last), and where `compiled` torch.compile, in each class."""
     folder = problem.path.parent
     ladder = ladder_of(folder)
     limits = [pair for pair in ladder if pair[1].stem.startswith("limit")] or [p for p in ladder if p[0] == "reference"]
@@ -84,6 +84,8 @@ def sweep_entries(
     for precision in precisions(work):
         words = f", {precision}" if work.products else ""
         made.append(Entry(f"eager{words}", "eager", precision))
+        if precision == "tf32" and work.planes:  # where cuDNN takes TF32: its error is what the class allows
+            made.append(Entry(f"eager, channels_last{words}", "eager", precision, channels_last=True))
         if compiled:
             made.append(Entry(f"torch.compile{words}", "compile", precision, mode="default"))
     return [entry for entry in made if not _is_spared(entry, spared)]

@@ -10,7 +10,9 @@ down an image, in one kernel with all that becomes of it: half of a block's warp
 halves, while the others multiply the row above, four for gx, whose next two rows wait in registers, and four for
 conv_weight's gradient. One barrier a row keeps them together. exp(z - y) is exp(z) times a factor of the pixel, so that
 the difference of larger numbers loses no digits; only where values are very large does a pass of its own correct them.
-In backward tanh is one instruction, as coarse as the products are.
+Gradients then hang on v's last digits: images of such values have variants of the kernels to themselves, which round
+where tensor cores cut, keep what rounding leaves, and sum in double what few values make a pixel of extreme ones.
+In backward tanh is one instruction, as coarse as the products are, but where x hardly changes the values.
 For the formulas see backward.py; benchmarks/data/bench.json has the times.
 
 For 3x3 kernels, up to 8 input and 64 output channels, on GPUs of compute capability 8.0 or later with 150 KB of
@@ -534,11 +536,50 @@ __device__ __forceinline__ void product(const uint32_t (&w)[MT][5][4], const Pix
     }
 }
 
+// What a sum was before it was cut to a float, less that float, on average: half a unit in its last place.
+__device__ __forceinline__ float lost(float cut) {
+    return __uint_as_float(__float_as_uint(cut) & 0xff800000) * 0x1p-24f;
+}
+
+// acc[row][m] += from[m] + w[m] * pixels, for 4 rows of 8 pixels, where tensor cores sum 16 products at most, float32
+// the rest; acc is small.
+template <int MT>
+__device__ __forceinline__ void product_rounded(const uint32_t (&w)[MT][5][4], const Pixels& b,
+                                                const float (&from)[MT][4], float (&acc)[4][MT][4]) {
+    const float zero[4] = {};
+#pragma unroll
+    for (int r = 0; r < 4; ++r) {
+#pragma unroll
+        for (int m = 0; m < MT; ++m) {
+            float part[4], sum[4] = {};
+#pragma unroll
+            for (int k = 0; k < 5; ++k) {
+                if (k < 3) mma16_from(part, zero, w[m][k], b.two[r + k][0], b.two[r + k][1]);
+                if (k == 3) mma16_from(part, zero, w[m][3 + r % 2], b.third[r + r % 2], b.third[r + r % 2 + 1]);
+                if (k == 4) {
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) part[i] = 0.0f;
+                    if (r % 2) mma8(part, w[m][3][0], w[m][3][1], b.third[r]);
+                    else mma8(part, w[m][4][2], w[m][4][3], b.third[r + 2]);
+                }
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    sum[i] += part[i];
+                    acc[r][m][i] += lost(part[i]);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < 4; ++i) acc[r][m][i] += sum[i] + from[m][i / 2 * 2];
+        }
+    }
+}
+
 // acc[row][m] = from[m] + weights * pixels, for 4 rows of 8 pixels. SPLIT 3: (high + low) * (high + low) without low *
-// low; small products first, and `from` last, as tensor cores do not round a sum but cut it off.
+// low; small products first, and `from` last, as tensor cores do not round a sum but cut it off. rounded: they sum no
+// more than 16 large products, where values are so large that it would matter.
 template <int SPLIT, int MT, int LOW>
 __device__ __forceinline__ void convolve(const Weights<SPLIT, MT>& w, uint32_t pair, uint32_t single,
-                                         const float (&from)[MT][4], float (&acc)[4][MT][4]) {
+                                         const float (&from)[MT][4], float (&acc)[4][MT][4], bool rounded = false) {
     Pixels high;
     high.load(pair, single);
     if constexpr (SPLIT == 3) {
@@ -547,6 +588,10 @@ __device__ __forceinline__ void convolve(const Weights<SPLIT, MT>& w, uint32_t p
         low.load(pair + LOW, single + LOW);
         product<MT, 4, true>(w.low, high, zero, acc);
         product<MT, 4, false>(w.high, low, zero, acc);
+        if (rounded) {
+            product_rounded<MT>(w.high, high, from, acc);
+            return;
+        }
         product<MT, 4, false>(w.high, high, zero, acc);
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
@@ -615,6 +660,8 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     const uint32_t single = at + (lane / 8 * COLUMNS + lane % 8 + 2) * 16;
     const int PH = s.OH / 4, windows_a_row = s.tiles_x * (WIDE / 4);
     const int mine = first + local + g + 8 * (t % 2);  // the channel of the lane's windows; with m, 16 * m further on
+    float steepest = 0.0f;  // at least the largest weight
+    for (int c = 0; c < CHUNK; ++c) steepest = fmaxf(steepest, fabsf(unscale[c]) * 1024);
 
     float from[MT][4], sum[MT][2], squares[MT][2];  // `from` as the accumulators lie
     int count = 0, exponent = 0;
@@ -623,6 +670,7 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     for (int i = begin; i < end; ++i) {
         const bool fresh = tile.ready(i + 1 < end);
         const float up = power_of_two(tile.exponent), down = power_of_two(-tile.exponent);
+        const bool rounded = tile.largest * steepest > 2.0f;  // values may be large, also beside what they deviate
         if (threadIdx.x == 0) largest[i] = tile.largest;
         if (fresh) {
             // Sums are taken about a pixel's value: a sum of squares about 0 has no correct digit where the mean is
@@ -683,7 +731,7 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
 #pragma unroll OCTETS
                 for (int j = 0; j < 4; ++j) {
                     float acc[4][MT][4], of_octet[MT];
-                    convolve<SPLIT, MT, LOW>(w, pair + offset + j * 128, single + offset + j * 128, from, acc);
+                    convolve<SPLIT, MT, LOW>(w, pair + offset + j * 128, single + offset + j * 128, from, acc, rounded);
                     add<MT, WINDOWS>(acc, sum, squares, of_octet);
                     if constexpr (WINDOWS) keep(j, of_octet);
                 }
@@ -695,7 +743,7 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
 #pragma unroll 1
                 for (int j = 0; j < 4 && j * 8 < columns; ++j) {
                     float acc[4][MT][4], of_octet[MT];
-                    convolve<SPLIT, MT, LOW>(w, pair + offset + j * 128, single + offset + j * 128, from, acc);
+                    convolve<SPLIT, MT, LOW>(w, pair + offset + j * 128, single + offset + j * 128, from, acc, rounded);
                     if (rows < 4 || columns < j * 8 + 8) {
 #pragma unroll
                         for (int r = 0; r < 4; ++r) {
@@ -760,8 +808,8 @@ __host__ __device__ inline int moments_count(const Shape& s, int n, int makers) 
 
 // Sums of both over the block, for all its threads. All of them must call it.
 template <int THREADS>
-__device__ __forceinline__ float2 sums_of_block(float2 v) {
-    __shared__ float2 of_warp[THREADS / WARP];
+__device__ __forceinline__ double2 sums_of_block(double2 v) {
+    __shared__ double2 of_warp[THREADS / WARP];
 #pragma unroll
     for (int o = WARP / 2; o > 0; o /= 2) {
         v.x += __shfl_xor_sync(ALL_LANES, v.x, o);
@@ -777,28 +825,29 @@ __device__ __forceinline__ float2 sums_of_block(float2 v) {
 }
 
 // Mean and 1 / sqrt(variance + eps) of a group: `channels` times `count` moments, those of a channel `parts` after
-// those of the one before. Always in the same order. All threads of a block must call it.
+// those of the one before. Always in the same order, in double: where values are large, gradients hang on the last
+// digits of both. All threads of a block must call it.
 template <int THREADS>
 __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, int channels, int count, int parts,
                                                       float eps) {
     const float about = moments->mean;  // of some pixels: differences to it are small
-    float2 v = {0.0f, 0.0f};
+    double2 v = {0.0, 0.0};
     for (int i = threadIdx.x; i < channels * count; i += THREADS) {
         const Moments m = moments[(int64_t)(i / count) * parts + i % count];
         v.x += m.count;
-        v.y += m.count * (m.mean - about);
+        v.y += (double)m.count * (m.mean - about);
     }
     v = sums_of_block<THREADS>(v);
-    const float all = v.x, mean = about + v.y / all;
-    v = {0.0f, 0.0f};
+    const double all = v.x, mean = about + v.y / all;
+    v = {0.0, 0.0};
     for (int i = threadIdx.x; i < channels * count; i += THREADS) {
         const Moments m = moments[(int64_t)(i / count) * parts + i % count];
-        const float d = m.mean - mean;
+        const double d = m.mean - mean;
         v.x += m.squares + m.count * d * d;
     }
     v = sums_of_block<THREADS>(v);
-    const float variance = v.x < 0.0f ? 0.0f : v.x / all;  // fmaxf would hide a NaN
-    return {mean, 1.0f / sqrtf(variance + eps)};
+    const double variance = v.x < 0.0 ? 0.0 : v.x / all;  // fmax would hide a NaN
+    return {(float)mean, (float)(1.0 / sqrt(variance + eps))};
 }
 
 // One block a group of an image: its moments -> mean and 1 / sqrt(variance + eps).
@@ -1031,11 +1080,23 @@ struct Prepared {
 };
 
 // What is known of an image: the exponents of the scales of x and of gv; the largest mean of its groups, which is taken
-// off every value as in forward; gy's largest magnitude; and whether values are so large that y's last digits matter.
+// off every value as in forward; gy's largest magnitude; x's, as a part of a group's largest deviation; and whether
+// values are so large that y's last digits matter.
 struct Image {
     int exponent, gv_exponent;
-    float shift, largest;
+    float shift, largest, contrast;
     bool wide;
+};
+
+// Whether an image gets more care, at some cost: where values are large, gradients hang on their last digits, so that
+// sums are rounded, not cut as by tensor cores; where x hardly changes a value, a coarse tanh is the largest error.
+__device__ __forceinline__ bool careful(const Image& image, const Prepared* prepared) {
+    return image.wide || (COARSE && image.contrast < exp2f(prepared->exponent - 14));
+}
+
+template <bool B>
+struct Flag {
+    static constexpr bool value = B;
 };
 
 // A tap's place in Prepared::conv, 2 of which make an mma: 0 and 1, 3 and 4, 6 and 7, 2 and 5, and 8 alone.
@@ -1121,7 +1182,7 @@ __device__ __forceinline__ void describe(const float* gy, const float2* statisti
         deviation = fmaxf(deviation, __shfl_xor_sync(ALL_LANES, deviation, o));
     }
     const bool wide = fabsf(top) + (top - least) + 4.0f * deviation > 16.0f;
-    if (lane == 0) *image = {exponent_for(largest), 0, top, most, wide};
+    if (lane == 0) *image = {exponent_for(largest), 0, wide ? 0.0f : top, most, largest / deviation, wide};
 }
 #endif
 
@@ -1194,11 +1255,25 @@ struct Convolver {
         }
     }
 
+    // Sums are at most 72 * 2^20 by their scales; added to this, a float keeps multiples of 16 alone.
+    static constexpr float FIRST_DIGITS = 3 << 26;
+
+    __device__ __forceinline__ static void add(float (&sum)[4], float (&rest)[4], const float (&part)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float digits = (part[i] + FIRST_DIGITS) - FIRST_DIGITS;
+            sum[i] += digits;  // exactly
+            rest[i] += (part[i] - digits) + lost(part[i]);
+        }
+    }
+
     // For COUNT times 16 pixels: addresses of the first one in three rows of x. down: bytes from the upper halves to
     // the lower ones. Sums that do not wait for each other take turns, and each of the three products has sums of its
-    // own: a tensor core's sum takes long, and it is cut off, while the additions at the end round.
-    template <int COUNT>
-    __device__ __forceinline__ void make(float (&acc)[COUNT][2][4], const uint32_t (&row)[COUNT][3], int down) const {
+    // own: a tensor core's sum takes long, and it is cut off, while the additions at the end round. ROUNDED: those of
+    // large products are added in float32, too, and `tail` is what is left of the sums beyond their last digits.
+    template <bool ROUNDED, int COUNT>
+    __device__ __forceinline__ void make(float (&acc)[COUNT][2][4], float (&tail)[COUNT][2][4],
+                                         const uint32_t (&row)[COUNT][3], int down) const {
         const int lane = threadIdx.x % WARP;
         const uint32_t at = lane % 16 * 16, side = lane / 16;
         float rests[SPLIT == 3 ? COUNT : 1][2][2][4] = {};
@@ -1215,7 +1290,9 @@ struct Convolver {
             }
 #pragma unroll
             for (int i = 0; i < COUNT * 2; ++i) {
-                mma16(acc[i / 2][i % 2], a[i / 2], high[i % 2][2 * k], high[i % 2][2 * k + 1]);
+                float part[4] = {};
+                mma16(ROUNDED ? part : acc[i / 2][i % 2], a[i / 2], high[i % 2][2 * k], high[i % 2][2 * k + 1]);
+                if (ROUNDED) add(acc[i / 2][i % 2], rests[SPLIT == 3 ? i / 2 : 0][0][i % 2], part);
             }
             if constexpr (SPLIT == 3) {
 #pragma unroll
@@ -1232,7 +1309,9 @@ struct Convolver {
             if (SPLIT == 3) fragments(low_a[0], low_a[1], row[q][2] + at + 32 + down);
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
-                mma8(acc[q][j], a[0], a[1], high[j][8]);
+                float part[4] = {};
+                mma8(ROUNDED ? part : acc[q][j], a[0], a[1], high[j][8]);
+                if (ROUNDED) add(acc[q][j], rests[SPLIT == 3 ? q : 0][0][j], part);
                 if constexpr (SPLIT == 3) {
                     mma8(rests[q][0][j], a[0], a[1], low[j][8]);
                     mma8(rests[q][1][j], low_a[0], low_a[1], high[j][8]);
@@ -1242,8 +1321,15 @@ struct Convolver {
         if constexpr (SPLIT == 3) {
 #pragma unroll
             for (int i = 0; i < COUNT * 8; ++i) {
-                acc[i / 8][i / 4 % 2][i % 4] += rests[i / 8][0][i / 4 % 2][i % 4] + rests[i / 8][1][i / 4 % 2][i % 4];
+                const float rest = rests[i / 8][0][i / 4 % 2][i % 4] + rests[i / 8][1][i / 4 % 2][i % 4];
+                float& sum = acc[i / 8][i / 4 % 2][i % 4];
+                const float before = sum;
+                sum += rest;
+                tail[i / 8][i / 4 % 2][i % 4] = ROUNDED ? rest - (sum - before) : 0.0f;
             }
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT * 8; ++i) tail[i / 8][i / 4 % 2][i % 4] = 0.0f;
         }
     }
 };
@@ -1254,26 +1340,39 @@ struct Convolver {
 struct Channel {
     float slope, intercept, unit, offset, rate, constant;
     float weight;  // rstd times the normalisation's weight
+    float slope_rest, intercept_rest;  // what rounding left of both, for images that get more care
 
     // up: gv's scale
     template <bool LAST>
     __device__ __forceinline__ void load(int c, const float* conv_bias, const float* gamma, const float* beta,
                                          const float2* statistics, const float2* terms, const Prepared* prepared,
-                                         int n, int channels_a_group, int OC, int exponent, float shift, float up) {
-        slope = intercept = unit = rate = constant = weight = 0.0f;
+                                         int n, int channels_a_group, int OC, int exponent, float shift, float up,
+                                         bool care) {
+        slope = intercept = unit = rate = constant = weight = slope_rest = intercept_rest = 0.0f;
         offset = -1e30f;  // a channel that there is not has no part in the sum of exponentials
         if (c >= OC) return;
         const int64_t group = (int64_t)n * (OC / channels_a_group) + c / channels_a_group;
         const float2 m = __ldg(statistics + group);
         const float one = prepared->unscale[c] * power_of_two(-exponent), from = __ldg(conv_bias + c);
         weight = __ldg(gamma + c) * m.y;
-        constexpr float FACTOR = COARSE ? 1.0f : 2 * LOG2E;
-        slope = one * weight * FACTOR;
-        intercept = fmaf(from - m.x, weight, __ldg(beta + c)) * FACTOR;
+        const bool coarse = COARSE && !care;
+        const float factor = coarse ? 1.0f : 2 * LOG2E;
+        slope = one * weight * factor;
+        intercept = fmaf(from - m.x, weight, __ldg(beta + c)) * factor;
         unit = one * LOG2E;
-        offset = (from - shift + (COARSE ? 0.0f : 2.0f / 3)) * LOG2E;
+        offset = (from - shift + (coarse ? 0.0f : 2.0f / 3)) * LOG2E;
         rate = one * m.y;
         constant = (from - m.x) * m.y;
+        if (care) {
+            constexpr double IN_LN_2 = 2 * 1.4426950408889634;
+            const double steep = IN_LN_2 * __ldg(gamma + c), about = ((double)from - m.x) * m.y;
+            const double a = steep * m.y * one, b = steep * about + IN_LN_2 * __ldg(beta + c);
+            slope = (float)a;
+            slope_rest = (float)(a - slope);
+            intercept = (float)b;
+            intercept_rest = (float)(b - intercept);
+            constant = (float)about;
+        }
         if (LAST) {
             const float2 ab = __ldg(terms + group);
             const float a = ab.x * m.y * up, b = ab.y * m.y * up;
@@ -1283,19 +1382,70 @@ struct Channel {
     }
 };
 
+constexpr float EXTREME = 32768;  // float32 has 8 binary digits behind the point of such a value
+
+// y with its last digit taken for a mark: whether more than one channel makes it, though values are extreme. Then
+// theirs are summed in double.
+__device__ __forceinline__ float marked(float y, bool mark) {
+    return __uint_as_float((__float_as_uint(y) & ~1u) | mark);
+}
+__device__ __forceinline__ bool is_marked(float y) { return __float_as_uint(y) & 1; }
+
 // y and gy of a pixel as `softmax` wants them. exp(z - y) is exp(z - shift) * exp(shift - y), which keeps the digits
 // that the difference of two larger numbers would lose; but where one of these may not fit a float, y goes along.
 __device__ __forceinline__ float2 of_pixel(float y, float gy, float shift, bool wide) {
     const float d = y - shift;
-    return !wide && fabsf(d) < 60.0f ? make_float2(0.0f, gy * expf(-d)) : make_float2(d * LOG2E, gy);
+    if (!wide && fabsf(d) < 60.0f) return make_float2(0.0f, gy * expf(-d));
+    return make_float2(marked(d * LOG2E, is_marked(y)), gy);
+}
+
+// One element of the convolution without its bias. at: its window's first pixel; weight: its channel's. Not inlined: it
+// is seldom needed, and registers are scarce.
+__device__ __noinline__ double sum_in_double(const float* at, const float* weight, int C, int H, int W) {
+    double sum = 0.0;
+#pragma unroll 1
+    for (int i = 0; i < C * TAPS; ++i) {
+        const int64_t tap = ((int64_t)(i / TAPS) * H + i % TAPS / 3) * W + i % 3;
+        sum = fma((double)__ldg(at + tap), (double)__ldg(weight + i), sum);
+    }
+    return sum;
+}
+
+// Adds to a sum, and to `left` what rounding leaves of that.
+__device__ __forceinline__ void add_with_rest(float& sum, float& left, float more) {
+    const float before = sum;
+    sum += more;
+    const float added = sum - before;
+    left += (before - (sum - added)) + (more - added);
+}
+
+// Both together; of infinity no rest is a number.
+__device__ __forceinline__ float with_rest(float sum, float left) { return left == left ? sum + left : sum; }
+
+// exp(u) as power() has it, but u = (sum + tail) * slope + intercept with all its digits behind the point, and without
+// the errors of the special function, which are alike for numbers that are.
+__device__ __forceinline__ float exp_rounded(float sum, float tail, const Channel& c) {
+    const float u = fmaf(sum, c.slope, c.intercept);
+    const float rest = fmaf(tail, c.slope, fmaf(sum, c.slope_rest, c.intercept_rest));
+    const bool beyond = fabsf(u) > 30.0f;  // there tanh is 1 or -1
+    const float whole = beyond ? copysignf(30.0f, u) : rintf(u), from = c.intercept - whole;
+    const float f = fmaf(sum, c.slope, from) + (rest + (c.intercept - (from + whole)));
+    const float v = beyond ? 0.0f : f * 0.6931471806f;
+    float power = 1.0f / 5040;
+    constexpr float TERMS[] = {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f};
+#pragma unroll
+    for (int i = 0; i < 7; ++i) power = fmaf(power, v, TERMS[i]);
+    return power * power_of_two((int)whole);
 }
 
 // Four elements' gz, and what gu is of it. With e = exp(u) and r = 1 / (1 + e), tanh is 1 - 2 r, its derivative
 // 4 r (1 - r), and hardswish's (5 - 4 r) / 6. of: of_pixel of the first two elements and of the last two; element k is
-// of channel k % 2.
+// of channel k % 2. CAREFUL: sum[k] + tail[k] is its sum of products, and in_double(k) its v - shift.
+template <bool CAREFUL, typename InDouble>
 __device__ __forceinline__ void softmax(const float (&sum)[4], const Channel& c0, const Channel& c1,
-                                        const float2 (&of)[2], float (&gz)[4], float (&part)[4]) {
-    if constexpr (COARSE) {  // 11 bits, too: tanh in one instruction
+                                        const float2 (&of)[2], float (&gz)[4], float (&part)[4],
+                                        const float (&tail)[4], const InDouble& in_double) {
+    if constexpr (COARSE && !CAREFUL) {  // 11 bits, too: tanh in one instruction
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
             const Channel& c = k % 2 ? c1 : c0;
@@ -1309,13 +1459,20 @@ __device__ __forceinline__ void softmax(const float (&sum)[4], const Channel& c0
 #pragma unroll
         for (int k = 0; k < 4; ++k) {  // beyond 30 tanh is 1, and the product of four still a float
             const Channel& c = k % 2 ? c1 : c0;
-            d[k] = 1.0f + power(lesser(fmaf(sum[k], c.slope, c.intercept), 30.0f));
+            d[k] = 1.0f + (CAREFUL && SPLIT == 3 ? exp_rounded(sum[k], tail[k], c)
+                                                 : power(lesser(fmaf(sum[k], c.slope, c.intercept), 30.0f)));
         }
         reciprocals(d, r);
 #pragma unroll
+        for (int k = 0; k < 4 && CAREFUL; ++k) r[k] = fmaf(r[k], fmaf(-d[k], r[k], 1.0f), r[k]);
+#pragma unroll
         for (int k = 0; k < 4; ++k) {
             const Channel& c = k % 2 ? c1 : c0;
-            const float z = fmaf(sum[k], c.unit, c.offset - of[k / 2].x);
+            float z = CAREFUL ? fmaf(tail[k], c.unit, fmaf(sum[k], c.unit, -of[k / 2].x) + c.offset)
+                              : fmaf(sum[k], c.unit, c.offset - of[k / 2].x);
+            if (CAREFUL && SPLIT == 3 && is_marked(of[k / 2].x) && z > -30.0f) {
+                z = (float)(in_double(k) * 1.4426950408889634 - of[k / 2].x) + LOG2E * 2 / 3;
+            }
             gz[k] = of[k / 2].y * power(fmaf(r[k], fmaf(r[k], LOG2E * 2 / 3, -LOG2E * 5 / 3), z));
             part[k] = r[k] * fmaf(r[k], fmaf(r[k], 8.0f / 3, -6.0f), 10.0f / 3);
         }
@@ -1326,19 +1483,19 @@ __device__ __forceinline__ void softmax(const float (&sum)[4], const Channel& c0
 // First pass: x, y, gy -> parts (N, OC, tiles * SUM_MAKERS): sums of gu and of gu * xh in each tile of SUM_ROWS rows.
 // CORRECT: only images of large values; factors (N, OH, OW): 1 / the sum of exp(z - y) over the channels. That is 1,
 // but for the roundings of v and y, which are as large as a gradient where values are large; multiplied by gy, they
-// cancel.
+// cancel. Negative where y is to be marked.
 constexpr int SUM_ROWS = 8, SUM_WARPS = 8, SUM_MAKERS = SUM_WARPS / SHARES;
 struct SumsShared {
     uint4 x[SPLIT == 3 ? 2 : 1][SUM_ROWS + 2][X_PITCH];
     float2 of_pixel[SUM_ROWS][WIDE];
-    float shares[SHARES][SUM_ROWS][WIDE];
+    float2 shares[SHARES][SUM_ROWS][WIDE];  // sums of a share of the channels, and how many of these count
 };
 
 template <bool CORRECT>
 __global__ void __launch_bounds__(SUM_WARPS * WARP, SUM_BLOCKS)
-sums_kernel(const float* x, const float* y, const float* gy, const float* conv_bias, const float* gamma,
-            const float* beta, const float2* statistics, const Image* images, const Prepared* prepared, float* factors,
-            float2* parts, int channels_a_group, Shape s) {
+sums_kernel(const float* x, const float* y, const float* gy, const float* conv_weight, const float* conv_bias,
+            const float* gamma, const float* beta, const float2* statistics, const Image* images,
+            const Prepared* prepared, float* factors, float2* parts, int channels_a_group, Shape s) {
 #ifdef TENSOR_CORES
     extern __shared__ uint4 shared_memory[];
     SumsShared& shared = *reinterpret_cast<SumsShared*>(shared_memory);
@@ -1350,6 +1507,7 @@ sums_kernel(const float* x, const float* y, const float* gy, const float* conv_b
     Channel of_channel[4];
     int last = -1;
     float shift = 0.0f, up = 0.0f;
+    bool care = false;
     for (int tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
         const int n = tile / of_image, y0 = tile % of_image / s.tiles_x * SUM_ROWS, x0 = tile % s.tiles_x * WIDE;
         const bool wide = images[n].wide;
@@ -1359,10 +1517,12 @@ sums_kernel(const float* x, const float* y, const float* gy, const float* conv_b
             const int exponent = images[n].exponent;
             up = power_of_two(exponent);
             shift = images[n].shift;
+            care = careful(images[n], prepared);
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
                 of_channel[c].load<false>(share * 16 + c / 2 * 8 + 2 * t + c % 2, conv_bias, gamma, beta, statistics,
-                                          nullptr, prepared, n, channels_a_group, s.OC, exponent, shift, 0.0f);
+                                          nullptr, prepared, n, channels_a_group, s.OC, exponent, shift, 0.0f,
+                                          care);
             }
         }
         __syncthreads();  // nobody reads the last tile any more
@@ -1380,69 +1540,112 @@ sums_kernel(const float* x, const float* y, const float* gy, const float* conv_b
             const int64_t at = first + (int64_t)row * s.OW + column;
             float2 of = {1e30f, 0.0f};  // beyond the image exp gives 0
             if (y0 + row < s.OH && x0 + column < s.OW) {
-                const float factor = CORRECT ? 1.0f : wide ? gy[at] * factors[at] : gy[at];
-                of = of_pixel(__ldg(y + at), factor, shift, wide);
+                of = {__ldg(y + at), CORRECT ? 1.0f : gy[at]};
+                if (wide) of = {marked(of.x, !CORRECT && factors[at] < 0), CORRECT ? 1.0f : of.y * fabsf(factors[at])};
+                of = of_pixel(of.x, of.y, shift, wide);
             }
             shared.of_pixel[row][column] = of;
         }
         __syncthreads();  // the tile is complete
         float plain[4] = {}, weighted[4] = {};
         const int rows = min(SUM_ROWS, s.OH - y0), columns = min(WIDE, s.OW - x0);
-        for (int first_job = maker; first_job < rows * (WIDE / 16); first_job += SUM_MAKERS * PAIR) {
-            float accs[PAIR][2][4];
-            uint32_t from[PAIR][3];
+        const auto all_jobs = [&](auto flag) {
+            constexpr bool CAREFUL = decltype(flag)::value;
+            [[maybe_unused]] float left[8] = {};  // of plain and weighted, by rounding
+            for (int first_job = maker; first_job < rows * (WIDE / 16); first_job += SUM_MAKERS * PAIR) {
+                float accs[PAIR][2][4], tails[PAIR][2][4];
+                uint32_t from[PAIR][3];
 #pragma unroll
-            for (int q = 0; q < PAIR; ++q) {
-                const int job = first_job + q * SUM_MAKERS, row = job / (WIDE / 16), column = job % (WIDE / 16) * 16;
+                for (int q = 0; q < PAIR; ++q) {
+                    const int job = first_job + q * SUM_MAKERS;
+                    const int row = job / (WIDE / 16), column = job % (WIDE / 16) * 16;
 #pragma unroll
-                for (int k = 0; k < 3; ++k) from[q][k] = base + ((row + k) * X_PITCH + column) * 16;
-            }
-            if (first_job % (WIDE / 16) * 16 >= columns) continue;
-            convolver.make(accs, from, (SUM_ROWS + 2) * X_PITCH * 16);
+                    for (int k = 0; k < 3; ++k) from[q][k] = base + ((row + k) * X_PITCH + column) * 16;
+                }
+                if (first_job % (WIDE / 16) * 16 >= columns) continue;
+                convolver.make<CAREFUL && SPLIT == 3>(accs, tails, from, (SUM_ROWS + 2) * X_PITCH * 16);
 #pragma unroll
-            for (int q = 0; q < PAIR; ++q) {
-                const int job = first_job + q * SUM_MAKERS, row = job / (WIDE / 16), column = job % (WIDE / 16) * 16;
-                float (&acc)[2][4] = accs[q];
-                if (column >= columns) continue;
-                const float2 of[2] = {shared.of_pixel[row][column + g], shared.of_pixel[row][column + 8 + g]};
-                float of_share[2] = {};
+                for (int q = 0; q < PAIR; ++q) {
+                    const int job = first_job + q * SUM_MAKERS;
+                    const int row = job / (WIDE / 16), column = job % (WIDE / 16) * 16;
+                    float (&acc)[2][4] = accs[q];
+                    if (column >= columns) continue;
+                    const float2 of[2] = {shared.of_pixel[row][column + g], shared.of_pixel[row][column + 8 + g]};
+                    [[maybe_unused]] float2 of_share[2] = {};
 #pragma unroll
-                for (int j = 0; j < 2; ++j) {
-                    const Channel &c0 = of_channel[2 * j], &c1 = of_channel[2 * j + 1];
-                    float gz[4], part[4];
-                    softmax(acc[j], c0, c1, of, gz, part);
+                    for (int j = 0; j < 2; ++j) {
+                        const Channel &c0 = of_channel[2 * j], &c1 = of_channel[2 * j + 1];
+                        float gz[4], part[4];
+                        softmax<CAREFUL>(acc[j], c0, c1, of, gz, part, tails[q][j], [&](int k) {
+                            const int o = share * 16 + j * 8 + 2 * t + k % 2;
+                            const float* at = image + (int64_t)(y0 + row) * s.W + x0 + column + k / 2 * 8 + g;
+                            const float* weight = conv_weight + (int64_t)o * s.C * TAPS;
+                            return sum_in_double(at, weight, s.C, s.H, s.W) + __ldg(conv_bias + o) - shift;
+                        });
 #pragma unroll
-                    for (int k = 0; k < 4; ++k) {
-                        if constexpr (CORRECT) {
-                            of_share[k / 2] += gz[k];
-                        } else {
-                            const Channel& c = k % 2 ? c1 : c0;
-                            const float gu = gz[k] * part[k], xh = fmaf(acc[j][k], c.rate, c.constant);
-                            plain[2 * j + k % 2] += gu;
-                            weighted[2 * j + k % 2] = fmaf(gu, xh, weighted[2 * j + k % 2]);
+                        for (int k = 0; k < 4; ++k) {
+                            if constexpr (CORRECT) {
+                                of_share[k / 2].x += gz[k];
+                                of_share[k / 2].y += gz[k] > 0x1p-30f;
+                            } else {
+                                const Channel& c = k % 2 ? c1 : c0;
+                                const float more = CAREFUL ? fmaf(tails[q][j][k], c.rate, c.constant) : c.constant;
+                                const float gu = gz[k] * part[k], xh = fmaf(acc[j][k], c.rate, more);
+                                const int i = 2 * j + k % 2;
+                                if (CAREFUL) {
+                                    add_with_rest(plain[i], left[i], gu);
+                                    add_with_rest(weighted[i], left[4 + i], gu * xh);
+                                } else {
+                                    plain[i] += gu;
+                                    weighted[i] = fmaf(gu, xh, weighted[i]);
+                                }
+                            }
+                        }
+                    }
+                    if constexpr (CORRECT) {
+#pragma unroll
+                        for (int h = 0; h < 2; ++h) {
+                            for (int o = 1; o < 4; o *= 2) {
+                                of_share[h].x += __shfl_xor_sync(ALL_LANES, of_share[h].x, o);
+                                of_share[h].y += __shfl_xor_sync(ALL_LANES, of_share[h].y, o);
+                            }
+                            if (t == 0) shared.shares[share][row][column + h * 8 + g] = of_share[h];
                         }
                     }
                 }
-                if constexpr (CORRECT) {
-#pragma unroll
-                    for (int h = 0; h < 2; ++h) {
-                        of_share[h] += __shfl_xor_sync(ALL_LANES, of_share[h], 1);
-                        of_share[h] += __shfl_xor_sync(ALL_LANES, of_share[h], 2);
-                        if (t == 0) shared.shares[share][row][column + h * 8 + g] = of_share[h];
+            }
+            for (int i = 0; i < 4 && CAREFUL && !CORRECT; ++i) {
+                plain[i] = with_rest(plain[i], left[i]);
+                weighted[i] = with_rest(weighted[i], left[4 + i]);
+            }
+        };
+        if constexpr (CORRECT) {
+            for (bool again = true; again;) {  // where a pixel is to be marked, the tile is done once more
+                all_jobs(Flag<true>());
+                __syncthreads();  // all shares are there
+                again = false;
+                for (int i = threadIdx.x; i < rows * WIDE; i += SUM_WARPS * WARP) {
+                    const int row = i / WIDE, column = i % WIDE;
+                    if (column >= columns) continue;
+                    float2 sum = {0.0f, 0.0f};
+                    for (int k = 0; k < SHARES; ++k) {
+                        const float2 v = shared.shares[k][row][column];
+                        sum = {sum.x + v.x, sum.y + v.y};
+                    }
+                    const int64_t at = first + (int64_t)row * s.OW + column;
+                    const float of_y = shared.of_pixel[row][column].x;
+                    if (SPLIT == 3 && sum.y > 1.0f && fabsf(of_y) > EXTREME && !is_marked(of_y)) {
+                        shared.of_pixel[row][column] = of_pixel(marked(__ldg(y + at), true), 1.0f, shift, wide);
+                        again = true;
+                    } else {
+                        factors[at] = (is_marked(of_y) ? -1.0f : 1.0f) / sum.x;
                     }
                 }
-            }
-        }
-        if constexpr (CORRECT) {
-            __syncthreads();  // all shares are there
-            for (int i = threadIdx.x; i < rows * WIDE; i += SUM_WARPS * WARP) {
-                const int row = i / WIDE, column = i % WIDE;
-                if (column >= columns) continue;
-                float sum = 0.0f;
-                for (int k = 0; k < SHARES; ++k) sum += shared.shares[k][row][column];
-                factors[first + (int64_t)row * s.OW + column] = 1.0f / sum;
+                again = __syncthreads_or(again);
             }
         } else {
+            if (care) all_jobs(Flag<true>());
+            else all_jobs(Flag<false>());
 #pragma unroll
             for (int c = 0; c < 4; ++c) {
 #pragma unroll
@@ -1467,12 +1670,12 @@ __global__ void __launch_bounds__(THREADS)
 terms_kernel(const float2* parts, const float* gamma, const float2* statistics, Image* images, float* plain,
              float* weighted, float2* terms, int64_t count, int channels_a_group, Shape s) {
 #ifdef TENSOR_CORES
-    __shared__ float2 of_channel[CHUNK];
+    __shared__ double2 of_channel[CHUNK];
     __shared__ float bounds[CHUNK];
     constexpr int EACH = THREADS / CHUNK;  // threads for a channel
     const int n = blockIdx.x, groups = s.OC / channels_a_group, c = threadIdx.x / EACH;
     const int64_t channel = (int64_t)n * s.OC + c;
-    float2 sum = {0.0f, 0.0f};
+    double2 sum = {0.0, 0.0};
     if (c < s.OC) {
 #pragma unroll 8
         for (int64_t i = threadIdx.x % EACH; i < count; i += EACH) {
@@ -1551,8 +1754,9 @@ struct Strip {
 
 #ifdef TENSOR_CORES
 // For all threads, wherever they stand: those that make gv wait here for those that take it, and the other way round.
+// Unlike __syncthreads() it may stand in several places, where threads of one block meet from different ones.
 __device__ __forceinline__ void meet() {
-    asm volatile("bar.sync 0;" ::: "memory");
+    asm volatile("barrier.sync 0;" ::: "memory");
 }
 
 // One row of gv, at the address gv, to gx of that row and the two below: acc[ky][i] has channels 2 t (+ 1) of pixels
@@ -1641,7 +1845,7 @@ __device__ __forceinline__ void add_to_weight(float (&sum)[TAPS][4], uint32_t gv
 // What gradients_kernel reads and writes. weights (blocks, OC, C * TAPS): each block's part of gconv_weight, or null;
 // biases (strips, MAKERS, CHUNK): the same of gconv_bias; gx may be null.
 struct Arrays {
-    const float *x, *y, *gy, *factors, *conv_bias, *gamma, *beta;
+    const float *x, *y, *gy, *factors, *conv_weight, *conv_bias, *gamma, *beta;
     const float2 *statistics, *terms;
     const Image* images;
     const Prepared* prepared;
@@ -1661,6 +1865,7 @@ __device__ __forceinline__ uint32_t row_of_gv(const LastShared& shared, int row)
 }
 
 // The warps that make gv.
+template <bool CAREFUL>
 __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastShared& shared) {
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int share = warp % SHARES, maker = warp / SHARES;
@@ -1670,14 +1875,15 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
         const Strip strip(i, s);
         const int first = max(strip.begin - HALO, 0), columns = min(WIDE, s.OW - strip.x0);
         const Image image = p.images[strip.n];
+        if (careful(image, p.prepared) != CAREFUL) continue;
         Channel of_channel[4];
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             of_channel[c].load<true>(share * 16 + c / 2 * 8 + 2 * t + c % 2, p.conv_bias, p.gamma, p.beta, p.statistics,
                                      p.terms, p.prepared, strip.n, p.channels_a_group, s.OC,
-                                     image.exponent, image.shift, power_of_two(image.gv_exponent));
+                                     image.exponent, image.shift, power_of_two(image.gv_exponent), CAREFUL);
         }
-        float total[4] = {};
+        float total[4] = {}, left[4] = {};  // CAREFUL: what rounding left of the former
         meet();  // nobody reads the last strip any more
         meet();  // the first rows are there
         for (int row = first; row <= strip.end; ++row) {
@@ -1688,13 +1894,13 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
                                     (HALO + g) * 16 + t * 4;
 #pragma unroll 1
                 for (int pair = maker * 16; pair < WIDE; pair += MAKERS * 16 * PAIR) {
-                    float accs[PAIR][2][4];
+                    float accs[PAIR][2][4], tails[PAIR][2][4];
                     uint32_t from[PAIR][3];
 #pragma unroll
                     for (int i = 0; i < PAIR * 3; ++i) {
                         from[i / 3][i % 3] = rows[i % 3] + (pair + i / 3 * MAKERS * 16) * 16;
                     }
-                    convolver.make(accs, from, RING * X_PITCH * 16);
+                    convolver.make<CAREFUL && SPLIT == 3>(accs, tails, from, RING * X_PITCH * 16);
 #pragma unroll
                     for (int q = 0; q < PAIR; ++q) {
                         const int column = pair + q * MAKERS * 16;
@@ -1711,16 +1917,26 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
                         for (int j = 0; j < 2; ++j) {
                             const Channel &c0 = of_channel[2 * j], &c1 = of_channel[2 * j + 1];
                             float gz[4], gv[4];
-                            softmax(acc[j], c0, c1, of, gz, gv);
+                            softmax<CAREFUL>(acc[j], c0, c1, of, gz, gv, tails[q][j], [&](int k) {
+                                const int o = share * 16 + j * 8 + 2 * t + k % 2;
+                                const int64_t at = ((int64_t)strip.n * s.C * s.H + row) * s.W + strip.x0 + column;
+                                const float* weight = p.conv_weight + (int64_t)o * s.C * TAPS;
+                                return sum_in_double(p.x + at + k / 2 * 8 + g, weight, s.C, s.H, s.W) +
+                                       __ldg(p.conv_bias + o) - image.shift;
+                            });
 #pragma unroll
                             for (int k = 0; k < 4; ++k) {
                                 const Channel& c = k % 2 ? c1 : c0;
                                 const float off = fmaf(acc[j][k], c.rate, c.constant);
-                                gv[k] = fmaf(gz[k], fmaf(gv[k], c.weight, 1.0f), -off);
+                                // CAREFUL: the factor's rounding would be alike in all pixels, and not lost in the sum.
+                                gv[k] = CAREFUL ? gz[k] + fmaf(gz[k], gv[k] * c.weight, -off)
+                                                : fmaf(gz[k], fmaf(gv[k], c.weight, 1.0f), -off);
                             }
 #pragma unroll
                             for (int k = 0; k < 4; ++k) {
-                                total[2 * j + k % 2] = fmaf(gv[k], counts[k / 2], total[2 * j + k % 2]);
+                                float& sum = total[2 * j + k % 2];
+                                if (CAREFUL) add_with_rest(sum, left[2 * j + k % 2], gv[k] * counts[k / 2]);
+                                else sum = fmaf(gv[k], counts[k / 2], sum);
                             }
 #pragma unroll
                             for (int h = 0; h < 2; ++h) {
@@ -1750,7 +1966,11 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
 #pragma unroll
-            for (int o = 4; o < WARP; o *= 2) total[c] += __shfl_xor_sync(ALL_LANES, total[c], o);
+            for (int o = 4; o < WARP; o *= 2) {
+                if (CAREFUL) left[c] += __shfl_xor_sync(ALL_LANES, left[c], o);
+                total[c] += __shfl_xor_sync(ALL_LANES, total[c], o);
+            }
+            if (CAREFUL) total[c] = with_rest(total[c], left[c]);
             const int channel = share * 16 + c / 2 * 8 + 2 * t + c % 2;
             if (g == 0) p.biases[((int64_t)i * MAKERS + maker) * CHUNK + channel] = total[c] * down;
         }
@@ -1759,7 +1979,7 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
 
 // The warps that take it, for gx or for gconv_weight. All of them bring x, y and gy: a thread a pixel of each row,
 // which comes while the row before is worked on.
-template <bool FOR_GX>
+template <bool FOR_GX, bool CAREFUL>
 __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastShared& shared) {
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4, quarter = warp % 4;
     const int thread = threadIdx.x - MAKER_WARPS * WARP, of_y = thread - (LAST_THREADS - MAKER_WARPS * WARP - WIDE);
@@ -1772,6 +1992,7 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
         const Strip strip(i, s);
         const int first = max(strip.begin - HALO, 0), columns = min(WIDE, s.OW - strip.x0);
         const Image known = p.images[strip.n];
+        if (careful(known, p.prepared) != CAREFUL) continue;
         const float x_up = power_of_two(known.exponent), up = power_of_two(known.gv_exponent);
         const float* image = p.x + (int64_t)strip.n * s.C * s.H * s.W;
         const int64_t plane = (int64_t)strip.n * s.OH * s.OW + strip.x0 + of_y;
@@ -1782,14 +2003,18 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
             if (of_y >= 0 && row < s.OH && strip.x0 + of_y < s.OW) {
                 const int64_t at = plane + (int64_t)row * s.OW;
                 of = {__ldg(p.y + at), __ldg(p.gy + at)};
-                if (known.wide) of.y *= __ldg(p.factors + at);
+                if (CAREFUL && known.wide) {
+                    const float factor = __ldg(p.factors + at);
+                    of = {marked(of.x, factor < 0.0f), of.y * fabsf(factor)};
+                }
             }
         };
         const auto put = [&](int row_of_x, int row) {
             if (thread < COLUMNS) {
                 octet.store<true>(&shared.x[0][row_of_x % RING][thread], &shared.x[1][row_of_x % RING][thread], x_up);
             }
-            if (of_y >= 0) shared.of_pixel[row % 2][of_y] = of_pixel(of.x, of.y * up, known.shift, known.wide);
+            const bool wide = CAREFUL && known.wide;
+            if (of_y >= 0) shared.of_pixel[row % 2][of_y] = of_pixel(of.x, of.y * up, known.shift, wide);
         };
         meet();  // nobody reads the last strip any more
         for (int k = 0; k < 3; ++k) {
@@ -1862,7 +2087,8 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
             for (int i = 0; i < 4; ++i) {
                 const int o = quarter * 16 + g + i / 2 * 8, c = 2 * t + i % 2;
                 if (p.weights != nullptr && o < s.OC && c < s.C) {
-                    p.weights[(((int64_t)blockIdx.x * s.OC + o) * s.C + c) * TAPS + k] = of_lane[i];
+                    float* const to = p.weights + (((int64_t)blockIdx.x * s.OC + o) * s.C + c) * TAPS + k;
+                    *to = CAREFUL ? *to + of_lane[i] : of_lane[i];
                 }
             }
         }
@@ -1870,8 +2096,15 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
 }
 #endif
 
+// First without, then, with CAREFUL, for images that get more care: one kernel would be slower for all.
+template <bool CAREFUL>
 __global__ void __launch_bounds__(LAST_THREADS, 1) gradients_kernel(const Arrays p, const Shape s) {
 #ifdef TENSOR_CORES
+    bool any = !CAREFUL;
+    for (int i = blockIdx.x; i < s.tiles && !any; i += gridDim.x) {
+        any = careful(p.images[i / s.tiles_y / s.tiles_x], p.prepared);
+    }
+    if (!any) return;  // all threads together
     extern __shared__ uint4 shared_memory[];
     LastShared& shared = *reinterpret_cast<LastShared*>(shared_memory);
     const int warp = threadIdx.x / WARP;
@@ -1881,9 +2114,9 @@ __global__ void __launch_bounds__(LAST_THREADS, 1) gradients_kernel(const Arrays
     for (int i = threadIdx.x; i < TAPS * SHARES * WARP; i += LAST_THREADS) {
         (&shared.weight[0][0][0][0])[i] = __ldg(&p.prepared->gx[0][0][0][0] + i);
     }
-    if (warp < MAKER_WARPS) make_gv(p, s, shared);
-    else if (warp < MAKER_WARPS + GX_WARPS) take_gv<true>(p, s, shared);
-    else take_gv<false>(p, s, shared);
+    if (warp < MAKER_WARPS) make_gv<CAREFUL>(p, s, shared);
+    else if (warp < MAKER_WARPS + GX_WARPS) take_gv<true, CAREFUL>(p, s, shared);
+    else take_gv<false, CAREFUL>(p, s, shared);
 #endif
 }
 
@@ -1900,11 +2133,11 @@ struct AllColumns {
 
 // A block takes 32 columns of one of them, each warp some of their rows; always in the same order.
 __global__ void __launch_bounds__(THREADS) columns_kernel(const AllColumns all) {
-    __shared__ float of_warp[THREADS / WARP][WARP];
+    __shared__ double of_warp[THREADS / WARP][WARP];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     const Columns& c = all.of[blockIdx.y];
     const int column = blockIdx.x * WARP + lane;
-    float sum = 0.0f;
+    double sum = 0.0;
     if (column < c.columns) {
 #pragma unroll 8
         for (int64_t i = warp; i < c.count; i += THREADS / WARP) sum += c.rows[i * c.pitch + column];
@@ -1945,7 +2178,8 @@ static Resident resident() {
         cudaFuncSetAttribute(last, BYTES, LAST_BYTES) != cudaSuccess ||
         cudaFuncSetAttribute(sums_kernel<false>, BYTES, sizeof(SumsShared)) != cudaSuccess ||
         cudaFuncSetAttribute(sums_kernel<true>, BYTES, sizeof(SumsShared)) != cudaSuccess ||
-        cudaFuncSetAttribute(gradients_kernel, BYTES, sizeof(LastShared)) != cudaSuccess ||
+        cudaFuncSetAttribute(gradients_kernel<false>, BYTES, sizeof(LastShared)) != cudaSuccess ||
+        cudaFuncSetAttribute(gradients_kernel<true>, BYTES, sizeof(LastShared)) != cudaSuccess ||
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&r.first, first, WARPS * WARP, FIRST_BYTES) != cudaSuccess ||
         cudaOccupancyMaxActiveBlocksPerMultiprocessor(&r.last, last, LAST_WARPS * WARP, LAST_BYTES) != cudaSuccess) {
         cudaGetLastError();  // that a GPU has too little shared memory is no error here
@@ -2079,16 +2313,19 @@ const char* conv_groupnorm_logsumexp_backward_launch(const float* x, const float
                                                         images, groups, p.sums);
     for (const auto pass : {sums_kernel<true>, sums_kernel<false>}) {
         pass<<<p.sums.blocks, SUM_WARPS * WARP, sizeof(SumsShared), stream>>>(
-            x, y, gy, conv_bias, gn_weight, gn_bias, statistics, images, prepared, factors, parts, OC / groups, p.sums);
+            x, y, gy, conv_weight, conv_bias, gn_weight, gn_bias, statistics, images, prepared, factors, parts,
+            OC / groups, p.sums);
     }
     terms_kernel<<<N, THREADS, 0, stream>>>(parts, gn_weight, statistics, images, plain, weighted, terms, p.count,
                                             OC / groups, p.sums);
     AllColumns all = {{{plain, ggn_bias, N, (int)OC, (int)OC}, {weighted, ggn_weight, N, (int)OC, (int)OC}}};
     if (gx != nullptr || gweight != nullptr || gconv_bias != nullptr) {
         float *weights = workspace + p.weights, *biases = workspace + p.biases;
-        const Arrays arrays = {x, y, gy, factors, conv_bias, gn_weight, gn_bias, statistics, terms, images, prepared,
-                               gx, gweight ? weights : nullptr, biases, (int)(OC / groups)};
-        gradients_kernel<<<p.last.blocks, LAST_THREADS, sizeof(LastShared), stream>>>(arrays, p.last);
+        const Arrays arrays = {x, y, gy, factors, conv_weight, conv_bias, gn_weight, gn_bias, statistics, terms, images,
+                               prepared, gx, gweight ? weights : nullptr, biases, (int)(OC / groups)};
+        for (const auto pass : {gradients_kernel<false>, gradients_kernel<true>}) {
+            pass<<<p.last.blocks, LAST_THREADS, sizeof(LastShared), stream>>>(arrays, p.last);
+        }
         const int of_weight = OC * C * TAPS;
         if (gconv_bias) all.of[2] = {biases, gconv_bias, (int64_t)p.last.tiles * MAKERS, (int)OC, CHUNK};
         if (gweight) all.of[3] = {weights, gweight, p.last.blocks, of_weight, of_weight};

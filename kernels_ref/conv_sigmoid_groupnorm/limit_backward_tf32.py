@@ -4,8 +4,8 @@ Forward is limit.py's, and keeps x and each group's mean and rstd. Backward, too
 the chip. Blocks of two rows each read x and gy once, make the sigmoids anew, and hold them in registers and gy in
 shared memory while they tell each other their parts of the two means that GroupNorm's gradient needs. Then gy makes
 room for the gradient of what the sigmoid was taken of, and from there both gx and gconv_weight are products on tensor
-cores: nothing of the result's size is written. Tensor cores work on halves, which have
-TF32's 11 bits. For the formulas see backward.py.
+cores: nothing of the result's size is written. Tensor cores work on halves, which have TF32's 11 bits. For the formulas
+see backward.py.
 
 Where an image does not fit, or its rows do not lie well, the convolution runs twice, and its result's gradient is
 written once and read twice. Every other shape, and every GPU before compute capability 8.0, has simple kernels.
@@ -804,20 +804,25 @@ struct Moments {
     float count, mean, squares;
 };
 
+// The same while parts are put together: the errors of a mean and of rstd are errors of one sign in all of a group.
+struct WideMoments {
+    double count, mean, squares;
+};
+
 // Moments of both together (Chan, Golub and LeVeque, 1979).
-__device__ Moments merged(const Moments& a, const Moments& b) {
-    const float count = a.count + b.count;
-    if (count == 0.0f) return a;
-    const float d = b.mean - a.mean, part = b.count / count;
+__device__ WideMoments merged(const WideMoments& a, const WideMoments& b) {
+    const double count = a.count + b.count;
+    if (count == 0.0) return a;
+    const double d = b.mean - a.mean, part = b.count / count;
     return {count, a.mean + d * part, a.squares + b.squares + d * d * a.count * part};
 }
 
 // Moments of what all of the block's threads have, for thread 0. Always in the same order.
-__device__ Moments block_merged(Moments m) {
-    __shared__ Moments of_warp[WARPS];
+__device__ WideMoments block_merged(WideMoments m) {
+    __shared__ WideMoments of_warp[WARPS];
     for (int offset = WARP / 2; offset > 0; offset /= 2) {
         m = merged(m, {__shfl_down_sync(ALL_LANES, m.count, offset), __shfl_down_sync(ALL_LANES, m.mean, offset),
-                       __shfl_down_sync(ALL_LANES, m.squares, offset)});  // lane 0 ends with those of its warp
+                       __shfl_down_sync(ALL_LANES, m.squares, offset)});  // lane 0 ends with its warp's
     }
     if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = m;
     __syncthreads();  // all warps have written
@@ -833,16 +838,16 @@ __global__ void lines_kernel(const float2* parts, const float* gn_weight, const 
     const int channels = OUT / s.groups;
     const int64_t tiles = (int64_t)s.tiles_x * s.tiles_y;
     parts += blockIdx.x * channels * tiles;
-    Moments m = {0.0f, 0.0f, 0.0f};
+    WideMoments m = {0.0, 0.0, 0.0};
     for (int64_t i = threadIdx.x; i < channels * tiles; i += THREADS) {
         const int64_t tile = i % tiles;
         const int rows = min((int64_t)ROWS, s.OH - tile / s.tiles_x * ROWS);
         const int columns = min((int64_t)COLUMNS, s.OW - tile % s.tiles_x * COLUMNS);
-        m = merged(m, {(float)(rows * columns), parts[i].x, parts[i].y});
+        m = merged(m, {(double)(rows * columns), parts[i].x, parts[i].y});
     }
     m = block_merged(m);
     if (threadIdx.x > 0) return;
-    const float variance = m.squares < 0.0f ? 0.0f : m.squares / m.count;  // fmaxf would hide a NaN
+    const float variance = m.squares < 0.0 ? 0.0 : m.squares / m.count;  // fmax would hide a NaN
     const float rstd = 1.0f / sqrtf(variance + eps);
     means[blockIdx.x] = make_float2(m.mean, rstd);
     for (int c = blockIdx.x % s.groups * channels, i = 0; i < channels; ++c, ++i) {
@@ -853,10 +858,10 @@ __global__ void lines_kernel(const float2* parts, const float* gn_weight, const 
 
 // ---- backward: a whole image on the chip ----
 
-// What backward's sums are made of, for every channel of y: 72 sums of gq times x, then the sums of gq, of gy and of
-// gy * sh. A block leaves a row of them.
-constexpr int OF_Q = IN * TAPS, OF_GY = OF_Q + 1, OF_GY_SH = OF_Q + 2, SUMS = 3 * WARP;
-static_assert(SUMS > OF_GY_SH, "lanes for every sum of a channel");
+// What backward's sums are made of, for every channel of y: 72 sums of gq times x, then the sums of gq, of gy, of
+// gy * sh and, in the tf32 class, of gq times x's lower halves, convolved. A block leaves a row of them.
+constexpr int OF_Q = IN * TAPS, OF_GY = OF_Q + 1, OF_GY_SH = OF_Q + 2, OF_LOW = OF_Q + 3, SUMS = 3 * WARP;
+static_assert(SUMS > OF_LOW, "lanes for every sum of a channel");
 
 // The convolution's weights as the second factors of mma, in halves. Lane 4 g + t has channel g of the result, and 2 t
 // and 2 t + 1 (and + 8) of what is summed over.
@@ -865,6 +870,7 @@ struct Packed {
     uint4 conv_last[2][WARP];   // [upper, lower]: 4 times 8 channels of y
     uint4 gx[3][2][3][WARP];    // [kx][16 channels of y][ky], times scale: both upper, then both lower
     float2 line[OUT];           // factor and offset from a channel's sum to the exponent of its sigmoid
+    int conv_one[OUT];          // 2^one: what a channel's weights count in
     int conv_fits, gx_fits;     // whether halves have room for them
     int gx_one;
     int unused;
@@ -903,6 +909,7 @@ pack_kernel(const float* weight, const float* conv_bias, const float* bias, cons
         const bool fits = fits_halves(largest[o], one);
         const float factor = -1.4426950408889634f * scale[o];  // 2^(log2(e) v) = e^v
         packed->line[o] = make_float2(fits ? factor * power_of_two(one) : 0.0f, (conv_bias[o] + bias[o]) * factor);
+        packed->conv_one[o] = one;
     }
     // The pair of channels 2 t, 2 t + 1 of x in a channel of y, at a tap.
     const auto pair = [&](int o, int tap, unsigned& high, unsigned& low) {
@@ -1083,7 +1090,8 @@ __device__ __noinline__ void gx_slowly(const float* gq, const float* weight, con
 // gq times weight and scale is gx. Two rows of gx need the block before's gq, too: that block sends its products by
 // `edges`, each with the image's number, so that no fence is needed, which would empty the cache of the weights.
 // gv itself, and v, are needed nowhere: sums of gv are scale times those of gq, and a sum of gq * v is what the sums of
-// gq * x make with the weights.
+// gq * x make with the weights. This v has to be the one that s was made of: where gq is not 0 an exact v may be far
+// away. So in the tf32 class, where s knows no lower halves, the weights' are left out, and x's wherever it counts.
 __global__ void __launch_bounds__(THREADS, 2)
 image_gradients_kernel(const float* x, const float* gy, const float* weight, const float* scale,
                        const float* gn_weight, const float2* means, const Packed* packed, unsigned long long* parts,
@@ -1360,6 +1368,7 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
             const int half = warp % 2, part = warp / 2;
             // of channels 16 half + g (and + 8, last two) of gq, 2 t and 2 t + 1 of x; then of gq alone, where t is 0
             float sum[TAPS + 1][4] = {};
+            float of_low[TAPS][4] = {};  // in the tf32 class: of lower halves of x, which no sigmoid has seen
             const unsigned ones = g == 0 ? 0x3c003c00 : 0;
 #pragma unroll 1
             for (int j = part * PIXELS; j < min(part * PIXELS + PIXELS, s.OW); j += 16) {
@@ -1385,24 +1394,56 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
                     unsigned b[3][4];
 #pragma unroll
                     for (int kx = 0; kx < 3; ++kx) load_transposed(b[kx], from + (y * X_ROW + kx) * 16);
-                    float products[ROWS * 3][4];  // of row r of gq at tap (y - r, kx)
+                    float products[ROWS * 3][4];  // of row r of gq at tap (y - r, kx), in the fp32 class
 #pragma unroll
                     for (int product = 0; product < 3; ++product) {
 #pragma unroll
                         for (int i = 0; i < ROWS * 3; ++i) {
-                            const int r = i / 3, kx = i % 3;
-                            if (y - r < 0 || y - r > 2) continue;
-                            if (product == 0) multiply_first(products[i], low[r], b[kx][0], b[kx][1]);
-                            else if (product == 1) multiply(products[i], high[r], b[kx][2], b[kx][3]);
-                            else multiply(products[i], high[r], b[kx][0], b[kx][1]);
+                            const int r = i / 3, kx = i % 3, ky = y - r, half_of_x = product == 1 ? 2 : 0;
+                            if (ky < 0 || ky > 2) continue;
+                            const unsigned (&q)[4] = product == 0 ? low[r] : high[r];
+                            const unsigned x0 = b[kx][half_of_x], x1 = b[kx][half_of_x + 1];
+                            float (&alike)[4] = product == 1 ? of_low[ky * 3 + kx] : sum[ky * 3 + kx];
+                            if (SPLIT == 1) multiply(alike, q, x0, x1);
+                            else if (product == 0) multiply_first(products[i], q, x0, x1);
+                            else multiply(products[i], q, x0, x1);
                         }
                     }
 #pragma unroll
                     for (int i = 0; i < ROWS * 3; ++i) {
                         const int ky = y - i / 3;
-                        if (ky >= 0 && ky <= 2) add(sum[ky * 3 + i % 3], products[i]);
+                        if (SPLIT == 3 && ky >= 0 && ky <= 2) add(sum[ky * 3 + i % 3], products[i]);
                     }
                 }
+            }
+            // v * scale may owe x's lower halves up to 2^(one + gx_one + 25). Where this counts: what they add to a sum
+            // of gq * v, in what the weights count in, beside the sums of gq.
+            if (SPLIT == 1 && one + packed->gx_one > -27) {
+                const auto convolved = [&](int tap, unsigned w, int i) {
+                    const float2 f = __half22float2(*reinterpret_cast<const __half2*>(&w));
+                    sum[TAPS][2 * i + 1] += of_low[tap][2 * i] * f.x + of_low[tap][2 * i + 1] * f.y;
+                };
+#pragma unroll
+                for (int step = 0; step < 4; ++step) {
+                    const uint4 w = packed->conv[step][half][0][lane];
+                    const int a = step < 3 ? step : 6, b = step < 3 ? step + 3 : 7;
+                    convolved(a, w.x, 0);
+                    convolved(b, w.y, 0);
+                    convolved(a, w.z, 1);
+                    convolved(b, w.w, 1);
+                }
+                const uint4 w = packed->conv_last[0][lane];
+                convolved(8, half ? w.z : w.x, 0);
+                convolved(8, half ? w.w : w.y, 1);
+#pragma unroll
+                for (int i = 1; i < 4; i += 2) {
+                    sum[TAPS][i] += __shfl_xor_sync(ALL_LANES, sum[TAPS][i], 1);
+                    sum[TAPS][i] += __shfl_xor_sync(ALL_LANES, sum[TAPS][i], 2);
+                }
+            }
+            if (SPLIT == 1) {
+#pragma unroll
+                for (int i = 0; i < TAPS; ++i) add(sum[i], of_low[i]);
             }
             __syncthreads();  // x's halves have been used
             float* to = reinterpret_cast<float*>(shared.x) + (part * FRAGMENTS + half * FRAGMENTS / 2) * WARP + lane;
@@ -1416,7 +1457,7 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
                 float v = 0.0f;
 #pragma unroll
                 for (int p = 0; p < PARTS; ++p) v += from[p * FRAGMENTS * WARP + i * THREADS];
-                const bool of_x = (warp + i * WARPS) % (FRAGMENTS / 2) < TAPS * 4;
+                const bool of_x = (warp + i * WARPS) % (FRAGMENTS / 2) < TAPS * 4 || warp % 2;
                 total[i] += v * back * (of_x ? x_back : 1.0f);
             }
         } else {
@@ -1428,7 +1469,7 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
                 float v = 0.0f;
                 for (int p = 0; p < ROWS * s.OW; ++p) {
                     const int r = p / s.OW, at = p % s.OW;
-                    const float pixel = j < TAPS * 4 ? from[(size_t)r * s.W + at] : 1.0f;
+                    const float pixel = j < TAPS * 4 ? from[(size_t)r * s.W + at] : 1.0f - j % 2;
                     v += gy_floats[o * GY_CHANNEL + r * X_ROW + at] * pixel;
                 }
 #pragma unroll
@@ -1528,6 +1569,7 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
         const int o = fragment / (FRAGMENTS / 2) * 16 + g + j % 4 / 2 * 8, c = 2 * t + j % 2;
         if (j < TAPS * 4) to[o * SUMS + c * TAPS + j / 4] = total[i];
         else if (c == 0) to[o * SUMS + OF_Q] = total[i];
+        else if (c == 1) to[o * SUMS + OF_LOW] = total[i];
     }
     if (lane % WARPS == 0) {
         to += (warp * MINE + lane / WARPS) * SUMS;
@@ -1539,14 +1581,14 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
 
 // One block a channel of y: rows (count, OUT, SUMS) -> every gradient but x's. gweight may be null.
 __global__ void __launch_bounds__(THREADS)
-finish_kernel(const float* rows, int64_t count, const float* weight, const float* conv_bias, const float* bias,
-              const float* scale, float* gweight, float* gconv_bias, float* gscale, float* ggn_weight,
-              float* ggn_bias) {
+finish_kernel(const float* rows, int64_t count, const Packed* packed, const float* weight, const float* conv_bias,
+              const float* bias, const float* scale, float* gweight, float* gconv_bias, float* gscale,
+              float* ggn_weight, float* ggn_bias) {
     __shared__ float part[WARPS][SUMS], sum[SUMS];
     const int o = blockIdx.x, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (int i = lane; i < SUMS; i += WARP) {
         float v = 0.0f;
-        if (i <= OF_GY_SH) {
+        if (i <= OF_LOW) {
 #pragma unroll 8
             for (int64_t r = warp; r < count; r += WARPS) v += rows[(r * OUT + o) * SUMS + i];
         }
@@ -1563,9 +1605,16 @@ finish_kernel(const float* rows, int64_t count, const float* weight, const float
         gweight[o * IN * TAPS + threadIdx.x] = sum[threadIdx.x] * scale[o];
     }
     if (warp > 0) return;
+    // In the tf32 class with the upper halves of the weights, and less what x's lower ones add.
+    const bool upper = SPLIT == 1 && packed->conv_fits;
+    const float unit = upper ? power_of_two(-packed->conv_one[o]) : 1.0f, back = 1.0f / unit;
     float products = 0.0f;
-    for (int i = lane; i < IN * TAPS; i += WARP) products += sum[i] * weight[o * IN * TAPS + i];
+    for (int i = lane; i < IN * TAPS; i += WARP) {
+        const float w = weight[o * IN * TAPS + i] * unit;
+        products += sum[i] * (upper ? __half2float(__float2half_rn(w)) : w);
+    }
     products = warp_sum(products);
+    if (upper) products = (products - sum[OF_LOW]) * back;
     if (lane > 0) return;
     gconv_bias[o] = sum[OF_Q] * scale[o];
     gscale[o] = products + (conv_bias[o] + bias[o]) * sum[OF_Q];
@@ -1631,7 +1680,7 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
             const float factor = scale[channel], exponent = -1.4426950408889634f * factor;
             float2 ab = make_float2(0.0f, 0.0f);
             if (LAST) ab = terms[n * s.groups + group];
-            const float gamma = gn_weight[channel];
+            const float a = ab.x * m.y, b = ab.y * m.y * m.y, gamma = gn_weight[channel] * m.y;
             Part part = {};
             for (int r = 0; r < rows; ++r) {
                 float g[X_ROW / WARP];
@@ -1643,9 +1692,9 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
                 for (int i = 0; i < X_ROW / WARP; ++i) {
                     if (i * WARP + lane >= columns) continue;
                     const float v = from[r * S_ROW + i * WARP], sigmoid = sigmoid_of_exponent(v * exponent);
-                    const float sh = (sigmoid - m.x) * m.y;
                     if (LAST) {
-                        const float gs = (g[i] * gamma - ab.x - sh * ab.y) * m.y, gq = gs * sigmoid * (1.0f - sigmoid);
+                        // gy * 1 - a would round alike for all gy of one exponent, and sums would show it
+                        const float gs = g[i] * gamma - (a + (sigmoid - m.x) * b), gq = gs * sigmoid * (1.0f - sigmoid);
                         const float result = gq * factor;
                         gv[at + (size_t)r * s.OW + i * WARP] = result;
                         part.first += result;
@@ -1653,7 +1702,7 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
                         part.largest = fmaxf(part.largest, fabsf(result));
                     } else {
                         part.first += g[i];
-                        part.second += g[i] * sh;
+                        part.second += g[i] * ((sigmoid - m.x) * m.y);
                     }
                 }
             }
@@ -2116,11 +2165,13 @@ conv_sigmoid_moments_kernel(const float* x, const float* weight, const float* co
 // One block a group: moments (groups of all images, count) -> means (groups): mean, rstd = 1 / sqrt(variance + eps).
 __global__ void merge_kernel(const Moments* moments, float2* means, int64_t count, float eps) {
     moments += blockIdx.x * count;
-    Moments m = {0.0f, 0.0f, 0.0f};
-    for (int64_t i = threadIdx.x; i < count; i += THREADS) m = merged(m, moments[i]);
+    WideMoments m = {0.0, 0.0, 0.0};
+    for (int64_t i = threadIdx.x; i < count; i += THREADS) {
+        m = merged(m, {moments[i].count, moments[i].mean, moments[i].squares});
+    }
     m = block_merged(m);
     if (threadIdx.x > 0) return;
-    const float variance = m.squares < 0.0f ? 0.0f : m.squares / m.count;  // fmaxf would hide a NaN
+    const float variance = m.squares < 0.0 ? 0.0 : m.squares / m.count;  // fmax would hide a NaN
     means[blockIdx.x] = make_float2(m.mean, 1.0f / sqrtf(variance + eps));
 }
 
@@ -2229,13 +2280,13 @@ __global__ void gv_kernel(const float* gy, float* v, const float2* means, const 
                           int64_t pixels) {
     const int c = blockIdx.x % OC;
     const float2 m = means[blockIdx.x / channels_a_group], ab = terms[blockIdx.x / channels_a_group];
-    const float factor = scale[c], gamma = gn_weight[c];
+    const float a = ab.x * m.y, b = ab.y * m.y * m.y, factor = scale[c], gamma = gn_weight[c] * m.y;
     gy += blockIdx.x * pixels;
     v += blockIdx.x * pixels;
     float sum = 0.0f, products = 0.0f;
     for (int64_t p = threadIdx.x; p < pixels; p += THREADS) {
-        const float value = v[p], s = sigmoid(value * factor), sh = (s - m.x) * m.y;
-        const float gs = (gy[p] * gamma - ab.x - sh * ab.y) * m.y, gq = gs * s * (1.0f - s);
+        const float value = v[p], s = sigmoid(value * factor);
+        const float gs = gy[p] * gamma - (a + (s - m.x) * b), gq = gs * s * (1.0f - s);
         v[p] = gq * factor;
         sum += gq * factor;
         products += gq * value;
@@ -2531,7 +2582,7 @@ static cudaError_t launch_image(const Tensors& t, const BackwardPlan& p, Shape s
     error = cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(image_gradients_kernel), dim3(blocks),
                                         dim3(THREADS), arguments, sizeof(GradientShared), stream);
     if (error != cudaSuccess) return error;
-    finish_kernel<<<OUT, THREADS, 0, stream>>>(rows, blocks, t.weight, t.conv_bias, t.bias, t.scale, t.gweight,
+    finish_kernel<<<OUT, THREADS, 0, stream>>>(rows, blocks, packed, t.weight, t.conv_bias, t.bias, t.scale, t.gweight,
                                                t.gconv_bias, t.gscale, t.ggn_weight, t.ggn_bias);
     return cudaGetLastError();
 }

@@ -3,8 +3,8 @@
 The image that is being made stays on the chip. Blocks of two rows each hold a whole image's sigmoids in shared memory
 (8.3 MB; an H200 has 30), tell each other their moments, and write the normalised values: x is read once, y is written
 once, and nothing else moves. Two such teams share the multiprocessors, each on images of its own, so that one computes
-while the other waits or writes. The convolution runs on tensor cores, on halves, which have
-TF32's 11 bits, in half its time.
+while the other waits or writes. The convolution runs on tensor cores, on halves, which have TF32's 11 bits, in half its
+time.
 
 Where an image does not fit, or its rows do not lie well, the same convolution runs twice: once for the statistics, once
 more for the result. Every other shape, and every GPU before compute capability 8.0, has the kernels of step 4.
@@ -106,6 +106,7 @@ constexpr int ROWS = 2, COLUMNS = 254;            // pixels that a block makes a
 constexpr int X_ROWS = ROWS + 2, X_ROW = 256;     // ... and those of x that it reads
 constexpr int SEGMENTS = WARPS * TALL * 16 / OUT; // of a strip: what a warp makes ...
 constexpr int SEGMENT = ROWS * X_ROW / SEGMENTS;  // ... with so many pixels in a row
+constexpr int UNROLL = SPLIT == 3 ? 4 : 1;        // steps through a segment that the compiler may mix, where it pays
 constexpr int QUAD = 4, QUADS = OUT / QUAD;       // channels that are told of together
 constexpr int MINE = OUT / WARPS;                 // channels that a warp normalises
 constexpr int HEIGHT = X_ROWS * X_ROW / THREADS;  // pixels of x that a thread brings
@@ -304,16 +305,18 @@ struct Column {
 };
 
 // The sums of a warp's channels at 8 * WIDE pixels. at: this lane's rows of the matrices for two taps below each other,
-// two beside each other, and the last tap.
+// two beside each other, and the last tap. Tensor cores cut their sums where float32 rounds, always towards 0: so all
+// small products come before any large one, and the large ones are two sums, of which each is cut less often.
 __device__ __forceinline__ void convolve(const Weights& w, const unsigned (&at)[3], int offset,
                                          float (&sum)[TALL][WIDE][4]) {
+    unsigned high[WIDE / 2][4];  // 8 pixels of both taps, then 8 more
+    float large[TALL][WIDE][4];  // high times high of three steps
 #pragma unroll
     for (int s = 0; s < 4; ++s) {
-        unsigned high[WIDE / 2][4];  // 8 pixels of both taps, then 8 more
         const unsigned from = (s < 3 ? at[0] + s * 16 : at[1]) + offset;
 #pragma unroll
         for (int i = 0; i < WIDE / 2; ++i) load_matrices(high[i], from + i * 256);
-        if constexpr (SPLIT == 3) {  // the small products first; low times low is too small to count
+        if constexpr (SPLIT == 3) {  // low times low is too small to count
             unsigned low[WIDE / 2][4];
 #pragma unroll
             for (int i = 0; i < WIDE / 2; ++i) load_matrices(low[i], from + i * 256 + LOW);
@@ -333,20 +336,38 @@ __device__ __forceinline__ void convolve(const Weights& w, const unsigned (&at)[
         for (int i = 0; i < TALL * WIDE; ++i) {
             const int m = i / WIDE, n = i % WIDE;
             const unsigned x0 = high[n / 2][n % 2 * 2], x1 = high[n / 2][n % 2 * 2 + 1];
-            if (SPLIT == 1 && s == 0) multiply_first(sum[m][n], w.high[s][m], x0, x1);
-            else multiply(sum[m][n], w.high[s][m], x0, x1);
+            if (SPLIT == 3 && s == 3) continue;  // the last tap's small products come first
+            float (&to)[4] = SPLIT == 3 ? large[m][n] : sum[m][n];
+            if (s == 0) multiply_first(to, w.high[s][m], x0, x1);
+            else multiply(to, w.high[s][m], x0, x1);
         }
     }
-    unsigned last[WIDE / 2][4];  // 8 pixels' upper halves, 8 more, and their lower halves
+    unsigned last[WIDE / 2][4];  // SPLIT == 3: 8 pixels' upper and lower halves, 8 more
 #pragma unroll
     for (int i = 0; i < WIDE / 2; ++i) load_matrices(last[i], at[2] + offset + i * 256);
+    if constexpr (SPLIT == 3) {
 #pragma unroll
-    for (int product = SPLIT - 1; product >= 0; --product) {
+        for (int i = 0; i < TALL * WIDE; ++i) {  // low times high and high times low at once
+            const int m = i / WIDE, n = i % WIDE;
+            const unsigned both[4] = {w.last_low[m][0], w.last_low[m][1], w.last_high[m][0], w.last_high[m][1]};
+            multiply(sum[m][n], both, last[n / 2][n % 2 * 2], last[n / 2][n % 2 * 2 + 1]);
+        }
 #pragma unroll
         for (int i = 0; i < TALL * WIDE; ++i) {
             const int m = i / WIDE, n = i % WIDE;
-            const unsigned x = last[n / 2][(product == 1 ? 2 : 0) + n % 2];
-            multiply(sum[m][n], product == 2 ? w.last_low[m] : w.last_high[m], x);
+            multiply(sum[m][n], w.high[3][m], high[n / 2][n % 2 * 2], high[n / 2][n % 2 * 2 + 1]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < TALL * WIDE; ++i) {
+        const int m = i / WIDE, n = i % WIDE;
+        multiply(sum[m][n], w.last_high[m], last[n / 2][SPLIT == 3 ? n % 2 * 2 : n % 2]);
+    }
+    if (SPLIT == 3) {
+#pragma unroll
+        for (int i = 0; i < TALL * WIDE * 4; ++i) {
+            const int m = i / 4 / WIDE, n = i / 4 % WIDE;
+            sum[m][n][i % 4] += large[m][n][i % 4];
         }
     }
 }
@@ -380,9 +401,9 @@ __device__ __forceinline__ void make_segment(const Weights& w, Shared& shared, b
     const int lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4, matrix = lane / 8;
     const unsigned tile = (unsigned)__cvta_generic_to_shared(shared.x) + (row * X_ROW + column) * 16;
     const int pixel = lane % 8 + matrix / 2 * 8;  // matrices: 8 pixels at both taps, then 8 more
-    const int last = 2 * X_ROW + 2 + lane % 8 + matrix % 2 * 8;
+    const int last = 2 * X_ROW + 2 + lane % 8 + (SPLIT == 3 ? matrix / 2 : matrix % 2) * 8;
     const unsigned at[3] = {tile + (pixel + matrix % 2 * X_ROW) * 16, tile + (2 * X_ROW + pixel + matrix % 2) * 16,
-                            tile + last * 16 + (SPLIT == 3 ? matrix / 2 * LOW : 0)};
+                            tile + last * 16 + (SPLIT == 3 ? matrix % 2 * LOW : 0)};
     const bool halves = fits && w.fit;
     float2 line[2 * TALL];
 #pragma unroll
@@ -396,7 +417,7 @@ __device__ __forceinline__ void make_segment(const Weights& w, Shared& shared, b
     float shift[2 * TALL], deviations[2 * TALL], squares[2 * TALL];
 #pragma unroll
     for (int i = 0; i < 2 * TALL; ++i) deviations[i] = squares[i] = 0.0f;
-#pragma unroll 1
+#pragma unroll UNROLL
     for (int j = 0; j < SEGMENT; j += 8 * WIDE) {
         float sum[TALL][WIDE][4];  // of channels 16 m + g (and + 8, last two) at pixels 8 n + 2 t (and + 1)
         if (halves) {

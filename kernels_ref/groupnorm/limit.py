@@ -1,28 +1,31 @@
 """groupnorm at the hardware's limit: x is read once.
 
-In step 4 the second reading found x in L2 and not in DRAM, but three groups of 8 MB on their way left L2 little room. All
-shared memory of the GPU together holds three groups, too, and nothing can drive x out of it. So each multiprocessor
+In step 4 the second reading found x in L2 and not in DRAM, but three groups of 8 MB on their way left L2 little room.
+All shared memory of the GPU together holds three groups, too, and nothing can drive x out of it. So each multiprocessor
 keeps one block for the whole launch, with a ring of chunks of 4 KB: one warp loads them (cp.async.bulk, whose end an
 mbarrier tells), others add up each chunk's moments, others write its results and free its place. The chunks of a group
 are dealt to all blocks in turn. A block puts the moments of its chunks into global memory; one warp of each block
 collects all blocks' and merges them. Meanwhile the ring takes the next groups' chunks, so that reading, waiting and
 writing overlap.
 
+Between a chunk's last reading and the next copy into its place every lane that has read it sets a fence and arrives at
+the place's barrier. Without the fence a few values were now and then wrong on an H200 while a second process used the
+same GPU, with it none was seen wrong. One arrival a warp after __syncwarp orders the same reads and takes as long, but
+compute-sanitizer's racecheck sees the order only for threads that arrive themselves.
+
 A block waits for others that must run: a cooperative launch sees to that or fails, and then step 4's kernel runs, as on
 GPUs before Hopper, for rows that are no multiple of 16 bytes, and for inputs too small to be worth it. The CUDA sources
 know nothing of torch, whose headers take most of the time of a build; what speaks to torch is C++.
 
-Bought: benchmarks/LADDERS.md has the times of step 4 and of this. Between a chunk's last reading and the next copy into
-its place stands a fence: without it a few values were now and then wrong on an H200 while a second process used the same
-GPU, with it none was seen wrong.
+Bought: benchmarks/LADDERS.md has the times of step 4 and of this.
 """
 
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-# What the binding needs of torch: <torch/extension.h> has it, too, and takes twice as long to compile. Where there is no
-# GPU, load_inline is simt's, which needs none of it.
+# What the binding needs of torch: <torch/extension.h> has it, too, and takes twice as long to compile. Where there is
+# no GPU, load_inline is simt's, which needs none of it.
 binding_headers = r"""
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -354,6 +357,14 @@ struct Place {
 
 __device__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
+// A barrier that is passed after so many arrivals.
+__device__ void set_up(uint64_t* barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
+}
+
+// Orders this thread's ordinary accesses to shared memory and the copies: those go another way, a "proxy".
+__device__ void before_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 __device__ void arrive(uint64_t* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
@@ -423,8 +434,9 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) unsigned char ring[];
     uint64_t* full = reinterpret_cast<uint64_t*>(ring + SLOTS * CHUNK);  // a chunk is there
-    uint64_t* empty = full + SLOTS;                                      // it is no longer needed
-    uint64_t* ready = empty + SLOTS;                                     // a group's statistics are there
+    uint64_t* empty = full + SLOTS;                                      // all lanes of the writing warp have read it
+    uint64_t* sent = empty + SLOTS;                                      // this block's moments are published
+    uint64_t* ready = sent + GROUPS;                                     // a group's statistics are there
     float2* statistics = reinterpret_cast<float2*>(ready + GROUPS);      // mean and rstd
     Moments* of_warp = reinterpret_cast<Moments*>(statistics + GROUPS);  // [2][MOMENT_WARPS]
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -433,10 +445,9 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
     const unsigned chunks = (turns * a.chunks_a_group - member + a.team - 1) / a.team;  // of this block
 
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2 * SLOTS + GROUPS; ++i) {
-            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(full + i)));
-        }
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the copies see them, too
+        for (int i = 0; i < SLOTS; ++i) set_up(full + i, 1), set_up(empty + i, WARP);
+        for (int i = 0; i < GROUPS; ++i) set_up(sent + i, 1), set_up(ready + i, 1);
+        before_copies();
     }
     __syncthreads();  // the barriers are set up
 
@@ -460,6 +471,8 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
             const unsigned tag = tag_of(turn);
             const uint64_t* from = a.published + place_of(a, turn, team, 0);
             float count[MEMBERS_A_LANE], mean[MEMBERS_A_LANE], all, sum, squares;
+            // The others' are there at about the same time. By then the group whose place this one takes is done with.
+            wait(sent + turn % GROUPS, turn / GROUPS % 2);
             bool there;
             do {  // all members at once: one way to L2 and back, if they are there
                 there = true;
@@ -529,6 +542,7 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
                 uint64_t* to = a.published + place_of(a, turn, team, member);
                 publish(to, m.mean, low);
                 publish(to + 1, m.squares, low);
+                arrive(sent + turn % GROUPS);
             }
         }
     } else {  // writes results and frees chunks
@@ -561,10 +575,8 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
             for (int k = 0; k < QUADS; ++k) {
                 if (k * WARP + lane < quads) v[k] = from[k * WARP + lane];
             }
-            // A copy must not overtake these reads: they go another way to shared memory than it does (PTX calls it a proxy).
-            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-            __syncwarp();  // all lanes have read
-            if (lane == 0) arrive(empty + slot.index);
+            before_copies();  // the next one into this place must not overtake these reads
+            arrive(empty + slot.index);
             const float w = weight * rstd;
 #pragma unroll
             for (int k = 0; k < QUADS; ++k) {

@@ -22,8 +22,8 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
-# What the binding needs of torch: <torch/extension.h> has it, too, and takes twice as long to compile. Where there is no
-# GPU, load_inline is simt's, which needs none of it.
+# What the binding needs of torch: <torch/extension.h> has it, too, and takes twice as long to compile. Where there is
+# no GPU, load_inline is simt's, which needs none of it.
 binding_headers = r"""
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -650,8 +650,9 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) unsigned char ring[];
     uint64_t* full = reinterpret_cast<uint64_t*>(ring + SLOTS * CHUNK);  // a chunk is there
-    uint64_t* empty = full + SLOTS;                                      // it is no longer needed
-    uint64_t* ready = empty + SLOTS;                                     // a group's statistics are there
+    uint64_t* empty = full + SLOTS;                                      // all lanes of the writing warp have read it
+    uint64_t* sent = empty + SLOTS;                                      // this block's moments are published
+    uint64_t* ready = sent + GROUPS;                                     // a group's statistics are there
     float2* statistics = reinterpret_cast<float2*>(ready + GROUPS);      // mean and rstd
     Moments* of_warp = reinterpret_cast<Moments*>(statistics + GROUPS);  // [2][MOMENT_WARPS]
     const unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -660,9 +661,8 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
     const unsigned chunks = (turns * a.chunks_a_group - member + a.team - 1) / a.team;  // of this block
 
     if (threadIdx.x == 0) {
-        for (int i = 0; i < 2 * SLOTS + GROUPS; ++i) {
-            set_up(full + i, 1);
-        }
+        for (int i = 0; i < SLOTS; ++i) set_up(full + i, 1), set_up(empty + i, WARP);
+        for (int i = 0; i < GROUPS; ++i) set_up(sent + i, 1), set_up(ready + i, 1);
         before_copies();
     }
     __syncthreads();  // the barriers are set up
@@ -685,6 +685,8 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
             const unsigned tag = tag_of(turn);
             const uint64_t* from = a.published + place_of(a, turn, team, 0);
             float count[MEMBERS_A_LANE], mean[MEMBERS_A_LANE], all, sum, squares;
+            // The others' are there at about the same time. By then the group whose place this one takes is done with.
+            wait(sent + turn % GROUPS, turn / GROUPS % 2);
             bool there;
             do {  // all members at once: one way to L2 and back, if they are there
                 there = true;
@@ -756,6 +758,7 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
                 uint64_t* to = a.published + place_of(a, turn, team, member);
                 publish(to, m.mean, low);
                 publish(to + 1, m.squares, low);
+                arrive(sent + turn % GROUPS);
             }
         }
     } else {  // writes results and frees chunks
@@ -789,8 +792,7 @@ __global__ void __launch_bounds__(ONCE_THREADS, 1) groupnorm_once_kernel(const _
                 if (k * WARP + lane < quads) v[k] = from[k * WARP + lane];
             }
             before_copies();  // the next one into this place must not overtake these reads
-            __syncwarp();  // all lanes have read
-            if (lane == 0) arrive(empty + slot.index);
+            arrive(empty + slot.index);
             const float w = weight * rstd;
 #pragma unroll
             for (int k = 0; k < QUADS; ++k) {
@@ -841,7 +843,7 @@ groupnorm_backward_once_kernel(const __grid_constant__ Backward a) {
 #if __CUDA_ARCH__ >= 900
     extern __shared__ __align__(128) unsigned char ring[];
     uint64_t* full = reinterpret_cast<uint64_t*>(ring + PAIRS * PAIR);  // a pair is there
-    uint64_t* empty = full + PAIRS;                                     // both that read it have done so
+    uint64_t* empty = full + PAIRS;                                     // all lanes of both warps have read it
     uint64_t* sent = empty + PAIRS;                                     // this block's sums of a group are published
     uint64_t* ready = sent + GROUPS;                                    // a group's line is there
     float4* lines = reinterpret_cast<float4*>(ready + GROUPS);          // mean, rstd, a * rstd, b * rstd * rstd
@@ -853,7 +855,7 @@ groupnorm_backward_once_kernel(const __grid_constant__ Backward a) {
     const unsigned chunks = (turns * a.chunks_a_group - member + a.team - 1) / a.team;  // of this block
 
     if (threadIdx.x == 0) {
-        for (int i = 0; i < PAIRS; ++i) set_up(full + i, 1), set_up(empty + i, 2);
+        for (int i = 0; i < PAIRS; ++i) set_up(full + i, 1), set_up(empty + i, 2 * WARP);
         for (int i = 0; i < GROUPS; ++i) set_up(sent + i, 1), set_up(ready + i, 1);
         before_copies();
     }
@@ -881,7 +883,8 @@ groupnorm_backward_once_kernel(const __grid_constant__ Backward a) {
             const uint64_t* from = a.published + place_of(a, turn, team, 0);
             const float2 mean_rstd = a.means[a.group(turn, team)];
             float plain = 0.0f, weighted = 0.0f;
-            wait(sent + turn % GROUPS, turn / GROUPS % 2);  // the others' are there at about the same time
+            // The others' are there at about the same time. By then the group whose place this one takes is done with.
+            wait(sent + turn % GROUPS, turn / GROUPS % 2);
             uint64_t first[MEMBERS_A_LANE], second[MEMBERS_A_LANE];
             bool there;
             do {  // all members at once: one way to L2 and back, if they are there
@@ -931,8 +934,7 @@ groupnorm_backward_once_kernel(const __grid_constant__ Backward a) {
                 float2 sums = size == CHUNK_FLOATS ? sums_of_pair<true>(x, gy, 0, lane, mean_rstd.x)
                                                    : sums_of_pair<false>(x, gy, size / 4, lane, mean_rstd.x);
                 before_copies();  // the next ones into this place must not overtake these reads
-                __syncwarp();     // all lanes have read
-                if (lane == 0) arrive(empty + slot.index);
+                arrive(empty + slot.index);
                 sums.x = warp_sum(sums.x);
                 sums.y = warp_sum(sums.y) * mean_rstd.y;
                 if (lane == 0) *to = sums;
@@ -970,8 +972,7 @@ groupnorm_backward_once_kernel(const __grid_constant__ Backward a) {
                 if (k * WARP + lane < quads) x[k] = from[k * WARP + lane], gy[k] = from[CHUNK / 16 + k * WARP + lane];
             }
             before_copies();
-            __syncwarp();  // all lanes have read
-            if (lane == 0) arrive(empty + slot.index);
+            arrive(empty + slot.index);
             wait(ready + turn % GROUPS, turn / GROUPS % 2);
             const float4 found = lines[turn % GROUPS];
             const Line line = {found.x, weight * found.y, found.z, found.w};

@@ -1,7 +1,6 @@
 """Are the README's table, the ladders and the sweep's page what the committed data say?"""
 
 import copy
-import hashlib
 import json
 import re
 import statistics
@@ -110,7 +109,7 @@ def test_what_a_run_lacks_is_said():
 def test_a_file_that_has_changed_is_named():
     data = copy.deepcopy(DATA)
     row = next(r for r in data["problems"]["conv_groupnorm_maxpool"]["rows"] if r["name"] == "limit_tf32")
-    row["sha256"] = "0" * 64
+    row["code"] = "another"
     assert "conv_groupnorm_maxpool's limit_tf32.py has changed since it was timed." in limits.changed(data, "forward")
 
 
@@ -129,16 +128,28 @@ def test_forward_and_backward_have_a_table_of_their_own():
 def test_what_a_sanitizer_said_is_of_the_files_as_they_are():
     """Are files without a finding counted, findings named, and files that have changed since told apart?"""
     tools = {tool: {"errors": 0, "finished": True} for tool in ("memcheck", "racecheck")}
-    files = {f"{f.parent.name}/{f.stem}": {"sha256": hashlib.sha256(f.read_bytes()).hexdigest(), **tools} for f in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    files = {f"{f.parent.name}/{f.stem}": {"code": limits.code_of(f), **tools} for f in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
     data = {"options": dict.fromkeys(tools, ""), "machine": {"gpu": "A", "date": "B"}, "sanitizer": "Version 1.2.3.0 (build 4)", "files": files}
     assert limits.sanitized(data) == f"compute-sanitizer 1.2.3.0 (memcheck and racecheck) on an A, B: {len(files)} of {len(files)} files without a finding."
     first, second, third = list(files)[:3]
-    files[first] = files[first] | {"sha256": "another"}
+    files[first] = files[first] | {"code": "another"}
     files[second] = files[second] | {"racecheck": {"errors": 2, "finished": True, "says": "Error: Race"}}
     files[third] = files[third] | {"memcheck": {"errors": 0, "finished": False}}
     said = limits.sanitized(data)
     assert f"{len(files) - 3} of {len(files)} files" in said and said.endswith(f"Not examined as they are now: {first}.")
     assert f"{second}: racecheck 2 errors (Error: Race)." in said and f"{third}: memcheck did not end." in said
+
+
+def test_how_long_builds_take_is_of_the_files_as_they_are():
+    files = {f"{f.parent.name}/{f.stem}": {"code": limits.code_of(f), "seconds": 8.0} for f in sorted(ROOT.glob("kernels_ref/*/limit*.py"))}
+    first, second = list(files)[:2]
+    files[second] = files[second] | {"seconds": 12.34}
+    data = {"machine": {"gpu": "A", "date": "B"}, "cores": 16, "files": files}
+    told = f"Built by nvcc from nothing, one after another on 16 cores of the host of an A, B: {len(files)} of {len(files)} files in 8.0 to 12.3 s, {second} the slowest."
+    assert limits.built(data) == told
+    files[first] = files[first] | {"code": "another"}
+    assert limits.built(data).endswith(f"Not built as they are now: {first}.")
+    assert "none of them." in limits.built(data | {"files": {}})
 
 
 # --- ladders ---------------------------------------------------------------------------------------------------------

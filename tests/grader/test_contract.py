@@ -185,3 +185,11 @@ def test_a_line_that_is_not_there_is_not_found(line):
 def test_a_text_that_stands_twice_is_not_guessed_at():
     source = Source(Path("it.py"), "# int a;\n# x\nint a;\nint a;\n", "")
     assert contract.locate(source, "f();\nint a;\n", 2) is None
+
+
+def test_code_digest():
+    """Does it change with the code, and not with the text at the head nor with Python's version?"""
+    code = "import torch\n\nx = 1  # one\n"
+    assert {contract.code_digest(text) for text in (code, '"""A head."""\n\n' + code, '"""Another,\n\nlonger."""\n' + code)} == {"b0d1b468b0d4"}
+    assert contract.code_digest(code.replace("1 ", "2 ")) != "b0d1b468b0d4"
+    assert contract.code_digest("") == contract.code_digest('"""Only a head."""')

@@ -35,16 +35,6 @@ SHAPES = {
     "NaN": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("nan")))),
     "infinity": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("inf")))),
 }
-KNOWN = {
-    ("conv_sigmoid_groupnorm/limit", "millions"): "three products of halves keep 22 bits of 24: seen where sigmoids of millions are all but 0 or 1",
-}
-KNOWN_GRADIENTS = {  # seen on an H200; why is not known yet
-    ("conv_groupnorm_logsumexp/limit_backward", "mean 1000"): "group_norm.weight: 1.5e-5 off, eager 1.6e-6",
-    ("conv_groupnorm_logsumexp/limit_backward", "millions"): "x: 3.0e-3 off, eager 6.8e-4",
-    ("conv_groupnorm_logsumexp/limit_backward_tf32", "millionths"): "conv.bias: 3.4e-4 off, eager or TF32 at its best 6.8e-5",
-    ("conv_sigmoid_groupnorm/limit_backward", "primes"): "bias: 4.8e-4 off, eager 1.3e-4",
-    ("conv_sigmoid_groupnorm/limit_backward_tf32", "millions"): "scale: 216 off, eager or TF32 at its best 50",
-}
 OF_GROUPNORM = {"out_channels": "features", "height": "dim1", "width": "dim2", "in_channels": None}
 
 _modules = {}
@@ -92,10 +82,8 @@ def test_same_but_for_the_class(name):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", FORWARD)
-def test_exact(name, shape, request):
+def test_exact(name, shape):
     """Beside float64, is no error larger than twice eager's in the same class, with NaN and infinity where eager has them?"""
-    if (name, shape) in KNOWN:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN[name, shape], strict=True))
     model, mine, inputs = models_of(name, shape)
     with torch.no_grad():
         got = mine(*inputs).double()
@@ -116,10 +104,8 @@ def test_exact(name, shape, request):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", BACKWARD)
-def test_exact_gradients(name, shape, request):
+def test_exact_gradients(name, shape):
     """The same of the gradients of the input and of every weight, from one random gradient of the result."""
-    if (name, shape) in KNOWN_GRADIENTS:
-        request.applymarker(pytest.mark.xfail(reason=KNOWN_GRADIENTS[name, shape], strict=True))
     model, mine, inputs = models_of(name, shape)
     like = mine(*inputs).detach()
     upstream = torch.randn(like.shape, generator=torch.Generator().manual_seed(SEED)).cuda()
