@@ -4,7 +4,7 @@ The elements of y are numbered as they lie in memory, ox fastest; thread i compu
 divisions and three loops of unknown length stand around 72 multiplications, and each of those fetches both its
 factors.
 
-Bought: nothing yet. At full size simt counts 4,170 million warp-level instructions and 589 million requests of global
+Bought: nothing yet. At full size simt counts 4,316 million warp-level instructions and 589 million requests of global
 loads, 145 for each warp of 32 outputs; 72 products would need 72.
 """
 

@@ -5,7 +5,7 @@ twice. Now a thread keeps the largest value so far and the sum of exponentials t
 makes it multiply that sum by e^(old - new), which is what the sum would be relative to the new one. Each channel
 takes one exponential, of minus the distance between the two.
 
-Bought: sectors loaded fall from 37 to 18 million, load requests from 8 to 4 million, for 13 million instructions
+Bought: sectors loaded fall from 37 to 18 million, load requests from 8 to 4 million, for 6 million instructions
 more.
 """
 
