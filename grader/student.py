@@ -156,7 +156,15 @@ def fingerprint(source: str) -> str:
             node.body = node.body[1:]
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = _c_tokens(node.value)
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
+    return hashlib.sha256(_told(tree).encode()).hexdigest()[:12]
+
+
+def _told(value) -> str:
+    """Like ast.dump, but the same on every version of Python: what a node does not have is left out, as new versions add more of it."""
+    if isinstance(value, ast.AST):
+        fields = [f"{name}={_told(one)}" for name, one in ast.iter_fields(value) if one is not None and one != []]
+        return f"{type(value).__name__}({', '.join(fields)})"
+    return f"[{', '.join(map(_told, value))}]" if isinstance(value, list) else repr(value)
 
 
 def _wanted() -> dict[Path, str]:

@@ -194,4 +194,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return BiasScaleSigmoid.apply(x, self.bias, self.scale)
 
-# Made from kernels_ref/bias_scale_sigmoid/backward.py by `grader student`; skeleton 38cb9ff51030.
+# Made from kernels_ref/bias_scale_sigmoid/backward.py by `grader student`; skeleton a2d59b71948d.

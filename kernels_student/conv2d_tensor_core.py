@@ -192,4 +192,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.conv2d_tensor_core_forward(x, self.conv.weight, self.conv.bias)
 
-# Made from kernels_ref/conv2d_tensor_core/solution.py by `grader student`; skeleton 29093c84f01a.
+# Made from kernels_ref/conv2d_tensor_core/solution.py by `grader student`; skeleton 3f7e874c2a45.

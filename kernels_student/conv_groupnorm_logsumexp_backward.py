@@ -485,4 +485,4 @@ class ModelNew(nn.Module):
             x, self.conv.weight, self.conv.bias, gn.weight, gn.bias, gn.num_groups, gn.eps
         )
 
-# Made from kernels_ref/conv_groupnorm_logsumexp/backward.py by `grader student`; skeleton 79811375f645.
+# Made from kernels_ref/conv_groupnorm_logsumexp/backward.py by `grader student`; skeleton 4321db8e7459.

@@ -535,4 +535,4 @@ class ModelNew(nn.Module):
             gn.num_groups, gn.eps, self.pool, self.clamp_min, self.clamp_max,
         )
 
-# Made from kernels_ref/conv_groupnorm_maxpool/backward.py by `grader student`; skeleton 1f0ce3b46ff3.
+# Made from kernels_ref/conv_groupnorm_maxpool/backward.py by `grader student`; skeleton a8b74e0650dd.

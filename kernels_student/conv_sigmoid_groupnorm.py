@@ -192,4 +192,4 @@ class ModelNew(nn.Module):
             x, self.conv.weight, self.conv.bias, self.bias, self.scale, gn.weight, gn.bias, gn.num_groups, gn.eps
         )
 
-# Made from kernels_ref/conv_sigmoid_groupnorm/solution.py by `grader student`; skeleton 805dc5a4be64.
+# Made from kernels_ref/conv_sigmoid_groupnorm/solution.py by `grader student`; skeleton b16a00216dda.

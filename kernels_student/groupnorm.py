@@ -128,4 +128,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.groupnorm_forward(x, self.gn.weight, self.gn.bias, self.gn.num_groups, self.gn.eps)
 
-# Made from kernels_ref/groupnorm/solution.py by `grader student`; skeleton 16f183952d11.
+# Made from kernels_ref/groupnorm/solution.py by `grader student`; skeleton d30e6fa27623.

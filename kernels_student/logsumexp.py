@@ -71,4 +71,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.logsumexp_forward(x)
 
-# Made from kernels_ref/logsumexp/solution.py by `grader student`; skeleton 316043ae5837.
+# Made from kernels_ref/logsumexp/solution.py by `grader student`; skeleton 182b9d2f6ee5.

@@ -145,4 +145,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return LogSumExp.apply(x)
 
-# Made from kernels_ref/logsumexp/backward.py by `grader student`; skeleton f7bdd239e497.
+# Made from kernels_ref/logsumexp/backward.py by `grader student`; skeleton 299d8cb7505a.

@@ -136,4 +136,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.layernorm_forward(x, self.ln.weight, self.ln.bias, self.ln.eps)
 
-# Made from kernels_ref/mend_layernorm/solution.py by `grader student`; skeleton 6db3c36c4cac.
+# Made from kernels_ref/mend_layernorm/solution.py by `grader student`; skeleton 2d927ea2b556.

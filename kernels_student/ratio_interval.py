@@ -84,4 +84,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.ratio_interval_forward(x)
 
-# Made from kernels_ref/ratio_interval/solution.py by `grader student`; skeleton e21eeb3934cb.
+# Made from kernels_ref/ratio_interval/solution.py by `grader student`; skeleton c11336344cb5.

@@ -103,4 +103,4 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.scale_maxpool_clamp_forward(x, self.scale, self.pool, self.clamp_min, self.clamp_max)
 
-# Made from kernels_ref/scale_maxpool_clamp/solution.py by `grader student`; skeleton c3b11f0a259a.
+# Made from kernels_ref/scale_maxpool_clamp/solution.py by `grader student`; skeleton 1632bcfbc224.

@@ -1032,14 +1032,11 @@ static Plan plan(int64_t N, int64_t C, int64_t H, int64_t W, int64_t OC, int64_t
         p.tiles_y = (OH + ROWS - 1) / ROWS;
         p.teams = std::min(N, resident / p.tiles_y);
         if (resident > 0) {
-            if (BLOCKS_WAIT && p.teams > 0 && p.tiles_x == 1 && H % 2 == 0 && W % 2 == 0 && groups <= QUADS) {
-                p.kernels = Plan::IMAGE;
-                p.floats = N * QUADS * p.tiles_y * 2;
-            } else {
-                p.kernels = Plan::TILES;
-                p.parts = N * OUT * p.tiles_y * p.tiles_x * 2;
-                p.floats = p.parts + N * OUT * 2;
-            }
+            // Room for the tiles also where the image stays on the chip: x may be a view that begins anywhere.
+            p.parts = N * OUT * p.tiles_y * p.tiles_x * 2;
+            p.floats = p.parts + N * OUT * 2;
+            const bool whole = BLOCKS_WAIT && p.teams > 0 && p.tiles_x == 1 && H % 2 == 0 && W % 2 == 0;
+            p.kernels = whole && groups <= QUADS ? Plan::IMAGE : Plan::TILES;
             return p;
         }
     }
@@ -1072,7 +1069,7 @@ const char* conv_sigmoid_groupnorm_launch(const float* x, const float* conv_weig
     if (p.kernels == Plan::IMAGE && reinterpret_cast<uintptr_t>(x) % 16 == 0) {
         int teams = p.teams;
         void* parts = workspace;
-        error = cudaMemsetAsync(parts, 0xff, p.floats * sizeof(float), stream);
+        error = cudaMemsetAsync(parts, 0xff, N * QUADS * p.tiles_y * sizeof(float2), stream);
         if (error != cudaSuccess) return cudaGetErrorString(error);
         // Cooperative: blocks that wait for each other must all be resident, also where two streams want the GPU.
         void* arguments[] = {&x, &conv_weight, &conv_bias, &bias, &scale, &gn_weight, &gn_bias, &parts, &y, &s,

@@ -168,6 +168,12 @@ def test_a_skeleton_of_an_older_solution_is_untouched(house):
     assert not student.is_untouched(older.replace("long n) {", "long n) { y[0] = 1;"), "double_it")
 
 
+def test_stamps_are_the_same_on_every_version_of_python():
+    """Stamps are written on one version and read on another."""
+    source = '''"""A head."""\n\nimport torch\n\ncuda = r"""int f();"""\n\n\nclass A:\n    def f(self, a, *, b=2):\n        """Doc."""\n        return [x for x in f"{a}"] or None\n'''
+    assert student.fingerprint(source) == "9cf84225784d"
+
+
 def test_an_unknown_problem_is_never_untouched(house):
     """Is a file for a problem without a solution judged, not passed over?"""
     assert not student.is_untouched("x = 1\n", "nothing")
