@@ -162,6 +162,7 @@ void Checker::warp_synced(unsigned warp, unsigned lanes) {
 void Checker::save_shared(std::vector<Cell>& into) {
   settle();
   into.clear();
+  into.push_back(Cell{state_.began, 0, 0, 0, 0});  // what it wrote since then is its own, however late another block began
   for (std::size_t i = 0; i < shared_.size(); ++i) {
     const Shadow& shadow = shadows_[checked.regions.size() + i];
     const std::size_t count = shadow.cells ? (shared_[i].bytes >> shadow.shift) + 1 : 0;
@@ -173,6 +174,7 @@ void Checker::save_shared(std::vector<Cell>& into) {
 void Checker::restore_shared(const std::vector<Cell>& from) {
   settle();
   std::size_t at = 0;
+  if (!from.empty()) state_.began = from[at++].write;
   for (std::size_t i = 0; i < shared_.size() && at < from.size(); ++i) {
     Shadow& shadow = shadows_[checked.regions.size() + i];
     const Cell head = from[at++];

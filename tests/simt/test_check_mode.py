@@ -5,6 +5,7 @@ import simt
 import torch
 
 SOURCE = r"""
+#include <cooperative_groups.h>
 #include <cuda_fp16.h>
 __device__ int device_counter;
 
@@ -35,6 +36,12 @@ __global__ void partly(float* out, int k) {
   if (threadIdx.x < k) v = 2.0f;
   out[threadIdx.x] = v;  // PARTLY
 }
+__global__ void across(float* out, int silent) {
+  __shared__ float s[32];
+  if (blockIdx.x != silent) s[threadIdx.x] = threadIdx.x + 1;
+  cooperative_groups::this_grid().sync();
+  out[blockIdx.x * 32 + threadIdx.x] = s[31 - threadIdx.x];  // ACROSS
+}
 __global__ void clean(const float* x, float* y, int n) {
   __shared__ float tile[64];
   int i = blockIdx.x * 64 + threadIdx.x;
@@ -62,6 +69,11 @@ torch::Tensor run_unwritten_halves(int n) {
 }
 void run_count_all(torch::Tensor seen) { count_all<<<1, seen.numel()>>>(seen.data_ptr<int>()); }
 void run_partly(torch::Tensor out, int k) { partly<<<1, out.numel()>>>(out.data_ptr<float>(), k); }
+void run_across(torch::Tensor out, int silent) {
+  float* p = out.data_ptr<float>();
+  void* arguments[] = {&p, &silent};
+  cudaLaunchCooperativeKernel((const void*)across, dim3(out.numel() / 32), dim3(32), arguments, 0, nullptr);
+}
 void run_clean(torch::Tensor x, torch::Tensor y) {
   int n = x.numel();
   clean<<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
@@ -72,7 +84,7 @@ HOSTS = [
     "void run_flag(torch::Tensor out, torch::Tensor x)", "void run_from_neighbour(torch::Tensor x)",
     "torch::Tensor run_sum_halves(torch::Tensor x)", "torch::Tensor run_unwritten_halves(int n)",
     "void run_count_all(torch::Tensor seen)", "void run_partly(torch::Tensor out, int k)",
-    "void run_clean(torch::Tensor x, torch::Tensor y)",
+    "void run_clean(torch::Tensor x, torch::Tensor y)", "void run_across(torch::Tensor out, int silent)",
 ]  # fmt: skip
 
 
@@ -162,6 +174,19 @@ def test_are_unwritten_halves_seen(kernels):
     with simt.check() as report:
         out = kernels.run_sum_halves(torch.arange(32).half())
     assert not report.findings and out.tolist() == list(range(32))
+
+
+@pytest.mark.parametrize("silent", [-1, 0, 2, 3])
+def test_does_a_block_keep_what_it_wrote_across_a_grid_barrier(kernels, silent):
+    """Is shared memory known as written by the blocks that wrote it, though others began later, and as unwritten in the one that did not?"""
+    out = torch.empty(4 * 32)
+    with simt.check() as report:
+        kernels.run_across(out, silent)
+    if silent < 0:
+        assert not report.findings and out.tolist() == [32.0 - i for i in range(32)] * 4
+    else:
+        finding = only(report)
+        assert (finding.check, finding.line, finding.count) == ("uninitialized", line_of("ACROSS"), 32)
 
 
 def test_are_device_variables_named(kernels):
