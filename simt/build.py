@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from . import cache, disassembly
 from .compilers import MODES, compiler, flags
-from .errors import CompileError, Diagnostic, LinkError, MissingSources, NoCompiler, UndeclaredFunction
+from .errors import CacheError, CompileError, Diagnostic, LinkError, MissingSources, NoCompiler, UndeclaredFunction
 from .lines import TEXTS, compiled_lines
 from .rewrite import Rewritten, rewrite, tokenize
 
@@ -24,7 +23,7 @@ _HERE = Path(__file__).parent
 _TORCH = Path(importlib.util.find_spec("torch").origin).parent  # importing it takes a second, and programs need none of it
 
 _RUNTIME = (
-    *("fiber", "worker", "collectives", "copies", "fault", "module", "memory", "launch", "program", "asked"),
+    *("fiber", "worker", "collectives", "copies", "fault", "instruction", "module", "memory", "launch", "program", "asked"),
     *("check", "check_findings", "check_launch", "check_memory", "check_order", "check_races"),
     *("count", "count_flow", "count_replay", "count_rules", "count_unique"),
 )
@@ -210,10 +209,21 @@ def _run(command: list[str]) -> subprocess.CompletedProcess:
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode != 0:
         if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
-            raise cache.unusable(f"{full[0]}, there or in {tempfile.gettempdir()}")
+            raise _full(full[0], result.stderr)
         if re.search(r"Killed signal terminated program|virtual memory exhausted|out of memory allocating", result.stderr):
             raise NoCompiler("The compiler ran out of memory: free some, it needs about 1 GB.")
     return result
+
+
+def _full(why: str, said: str) -> CacheError:
+    """What to raise where the compiler found no room: in the cache, or in its own folder for temporary files."""
+    named = re.search(r"(?:writing to|closing|create temporary file in) (/.*)/(?:cc\w{6}\.\w+)?: ", said)
+    if not named:
+        return cache.unusable(why)
+    return CacheError(
+        f"The compiler's folder for temporary files, {named[1]}, can't be used ({why}): free some of it, or set TMPDIR to a folder on a disk with "
+        "1 GB free."
+    )
 
 
 def _run_or_fail(command: list[str]) -> None:

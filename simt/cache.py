@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -10,17 +11,24 @@ import tempfile
 import time
 from pathlib import Path
 
-from filelock import FileLock
-
 from .errors import CacheError
 
 
 def cache_dir() -> Path:
     """The cache's folder: $SIMT_CACHE, or simt in the user's cache folder."""
-    named = os.environ.get("SIMT_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simt"
+    return _named("SIMT_CACHE") or user_cache() / "simt"
+
+
+def user_cache() -> Path:
+    """The folder for all programs' caches: $XDG_CACHE_HOME, or .cache in the user's home."""
+    return _named("XDG_CACHE_HOME") or Path.home() / ".cache"
+
+
+def _named(variable: str) -> Path | None:
+    """The folder that a variable names: `~` is the home, and what is relative counts from the current folder, for the processes started
+    elsewhere too."""
+    named = os.environ.get(variable)
+    return Path(named).expanduser().absolute() if named else None
 
 
 def unusable(why: str) -> CacheError:
@@ -60,6 +68,10 @@ def _entry(place: Path, make, current) -> tuple[Path, bool]:
             os.utime(place)
         return place, False
     place.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(place.parent).free < _LEAST:  # or the compiler says so, half a minute later
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    from filelock import FileLock  # not above: whoever only asks where the cache is need not wait for it
+
     # Locks are never removed, which would let two processes hold "the" lock: few of them serve all keys.
     with FileLock(place.parent / f".lock-{place.name[:2]}"):
         if _whole(place) and current(place):
@@ -77,6 +89,7 @@ def _entry(place: Path, make, current) -> tuple[Path, bool]:
 
 
 _LIST = ".files"
+_LEAST = 1 << 20  # bytes free
 
 
 def has(kind: str, key: str) -> bool:

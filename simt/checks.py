@@ -117,7 +117,7 @@ def _finding(raw: dict, lines: dict) -> Finding | None:
         source, line = raw["file"], raw["line"]
     else:
         source, line = next((lines[p] for p in raw["places"] if lines.get(p)), (raw["file"], 0))
-        if not line and raw["check"] == "illegal_address" and raw["message"] == "host":
+        if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere"):
             return None  # simt's own headers
     common = dict(
         check=raw["check"], severity="warning" if raw["warning"] else "error", kernel=raw["kernel"], source=source, line=line,
@@ -192,6 +192,9 @@ def _illegal_address(raw: dict) -> str:
         return f"{who} {verb} through a null pointer."
     if raw["message"] == "freed":
         return f"{who} {verb} memory that was freed."
+    if raw["message"] == "nowhere":
+        address = raw["index"] % 2**64
+        return f"{who} {verb} at the address {address:#x}, which no memory can have: an index is far out of range or overflowed, or the pointer was never set."
     return f"{who} {verb} memory of the host, or an address that belongs to nothing: a GPU can't reach it."
 
 

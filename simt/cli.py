@@ -16,19 +16,22 @@ import click
 from .devices import DEFAULT, DEVICES
 from .errors import CacheError, CompileError, NoCompiler
 
-FOUND, USAGE, NOT_BUILT, CANNOT, INTERRUPTED = 1, 2, 3, 4, 130
+FOUND, USAGE, NOT_BUILT, CANNOT, NOT_LAUNCHED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 EXITS = """
 \b
 Exit status:
   {first}
     2  wrong usage, or the file cannot be read
     3  the file does not compile, or uses what only a GPU has
-    4  this machine cannot build it: no C++ compiler, or no usable cache folder
-  130  interrupted
+    4  this machine cannot: no C++ compiler, no usable cache folder, or output that cannot be written
+{last}  130  interrupted
 """
-RUN_EXITS = EXITS.format(first="  the program's own, and 128 + the signal's number where it crashed; else")
-CHECK_EXITS = EXITS.format(first="  0  nothing was found\n    1  something was found, or the program crashed or ended by an exception")
-COUNT_EXITS = EXITS.format(first="  0  counted\n    1  the program crashed or ended by an exception")
+RUN_EXITS = EXITS.format(first="  the program's own, and 128 + the signal's number where it crashed; else", last="")
+_NONE = "    5  no kernel was launched, so there was nothing to {}\n"
+CHECK_EXITS = EXITS.format(
+    first="  0  nothing was found\n    1  something was found, or the program crashed or ended by an exception", last=_NONE.format("check")
+)
+COUNT_EXITS = EXITS.format(first="  0  counted\n    1  the program crashed or ended by an exception", last=_NONE.format("count"))
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -36,7 +39,8 @@ def cli() -> None:
     """Run CUDA C++ on the CPU: as it is, with every check on, or counting what it asks of a GPU.
 
     FILE.cu is a program with a main of its own. FILE.py is a script whose kernels go through
-    torch.utils.cpp_extension.load_inline. Options stand before FILE (--json also at the end); all else that follows FILE
+    torch.utils.cpp_extension.load_inline: its `if __name__ == "__main__":` part launches them, or, where it has none, its ModelNew is
+    called on what get_inputs() returns. Options stand before FILE (--json also at the end); all else that follows FILE
     is the program's.
 
     \b
@@ -122,15 +126,17 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
       python -m simt check --schedule reverse reduction.cu
     """
     arguments, json_to = _trailing_json(arguments, json_to)
-    with _opened(json_to) as out:
+    with _opened(json_to, file) as out:
         began = time.monotonic()
-        end, report = _probed(file, arguments, "check", options)
+        end, report, launched = _probed(file, arguments, "check", options)
         _tell(end)
         if file.suffix != ".py" and end.orderly and not report.errors:
             report.findings += _other_schedules(file, arguments, options, 10 + 3 * (time.monotonic() - began))
-        print(report.text(), file=sys.stderr)
-        _write(out, file, end, report)
-    _leave(file, FOUND if report.findings or not end.orderly else 0)
+        if launched or report.findings:
+            print(report.text(), file=sys.stderr)
+        written = _write(out, file, end, report)
+    found = FOUND if report.findings or not end.orderly else 0 if launched else NOT_LAUNCHED
+    _leave(file, found if written else CANNOT)
 
 
 @cli.command(context_settings=_REST, epilog=COUNT_EXITS)
@@ -148,12 +154,14 @@ def count(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
       python -m simt count --device H200 --json counters.json my_kernel.py
     """
     arguments, json_to = _trailing_json(arguments, json_to)
-    with _opened(json_to) as out:
-        end, report = _probed(file, arguments, "count", options)
+    with _opened(json_to, file) as out:
+        end, report, launched = _probed(file, arguments, "count", options)
         _tell(end)
-        print(report.text(end.texts), file=sys.stderr)
-        _write(out, file, end, report)
-    _leave(file, 0 if end.orderly else FOUND)
+        if launched:
+            print(report.text(end.texts), file=sys.stderr)
+        written = _write(out, file, end, report)
+    counted = FOUND if not end.orderly else 0 if launched else NOT_LAUNCHED
+    _leave(file, counted if written else CANNOT)
 
 
 # ---- building and running ----
@@ -164,6 +172,7 @@ def _build(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
     from . import program, runtime
 
     device = _device(options)
+    _check_threads(options)
     flags = tuple(f"-I{folder}" for folder in options["folders"]) + tuple(f"-D{macro}" for macro in options["macros"])
     built = program.make(file, mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
     runtime.options.threads = options["threads"]
@@ -171,9 +180,23 @@ def _build(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
 
 
 def _probed(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """How the file ended, run with checks or counters, and the report. A program needs no torch, whose import takes a second."""
-    if file.suffix == ".py":
-        return _run_script(file, arguments, mode, options)
+    """How the file ended, run with checks or counters, the report, and whether a kernel was launched; if none was, the end says it."""
+    from . import runtime
+
+    end, report = (_run_script if file.suffix == ".py" else _run_program)(file, arguments, mode, options)
+    launched = bool(runtime.take_launches())
+    if not launched:
+        why = ""
+        if file.suffix == ".py" and end.orderly:
+            from . import script
+
+            why = f": {script.why_no_launch(file)}"
+        end.said.append(f"No kernel was launched, so none was {'checked' if mode == 'check' else 'counted'}{why or '.'}")
+    return end, report, launched
+
+
+def _run_program(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
+    """A program needs no torch, whose import takes a second."""
     built, settings = _build(file, arguments, mode, options)
     from . import program
 
@@ -202,6 +225,7 @@ def _run_script(file: Path, arguments: tuple[str, ...], mode: str, options: dict
     """The same for a Python file; without a report in plain mode."""
     if options["folders"] or options["macros"]:
         raise click.UsageError("-I and -D are for FILE.cu; a script passes its own to load_inline.")
+    _check_threads(options)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for a GPU
     if options["threads"]:
         os.environ["SIMT_THREADS"] = str(options["threads"])
@@ -228,6 +252,15 @@ def _device(options: dict) -> str:
     return name
 
 
+def _check_threads(options: dict) -> None:
+    from . import runtime
+
+    try:
+        options["threads"] or runtime.threads()
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
 @contextlib.contextmanager
 def _unbroken_pipe():
     """A reader that leaves, such as head, does not end a program whose report is still to come."""
@@ -246,7 +279,8 @@ def _say(text: str) -> None:
 
 
 def _tell(end) -> None:
-    sys.stdout.flush()
+    with contextlib.suppress(OSError):  # _leave will say it
+        sys.stdout.flush()
     for sentence in end.said:
         _say(sentence)
     if end.failure:
@@ -255,7 +289,13 @@ def _tell(end) -> None:
 
 def _leave(file: Path, status: int) -> None:
     """Ends the process; at once after a program, which has flushed its output and run its own last functions."""
-    sys.stdout.flush()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if status != CANNOT:
+            _say(f"Standard output cannot be written: {error.strerror}.")
+        status = CANNOT
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains again when it ends
     sys.stderr.flush()
     if file.suffix == ".py":
         sys.exit(status)
@@ -269,21 +309,35 @@ def _trailing_json(arguments: tuple[str, ...], json_to: str | None) -> tuple[tup
     return arguments, json_to
 
 
-def _opened(json_to: str | None):
-    """Where the JSON goes."""
+_SOURCES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".py")
+
+
+def _opened(json_to: str | None, file: Path):
+    """Where the JSON goes. No source is written over, where a name was left out or stands in the wrong place."""
     try:
         if json_to == "-":
             return contextlib.nullcontext(sys.stdout)
+        if json_to and os.path.exists(json_to) and (Path(json_to).suffix in _SOURCES or os.path.exists(file) and file.samefile(json_to)):
+            raise click.UsageError(f"--json {json_to}: the JSON would be written over a source.")
         return open(json_to, "w") if json_to else contextlib.nullcontext(None)
     except OSError as error:
         raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
 
 
-def _write(out, file: Path, end, report) -> None:
-    if out:
-        about = {"file": str(file), "status": end.status, "said": end.said, "failure": str(end.failure) if end.failure else None}
-        out.write(json.dumps(about | report.as_dict(), ensure_ascii=False, indent=1) + "\n")
-        out.flush()
+def _write(out, file: Path, end, report) -> bool:
+    """Whether the JSON, if it is wanted, could be written."""
+    about = {"file": str(file), "status": end.status, "said": end.said, "failure": str(end.failure) if end.failure else None}
+    try:
+        if out:
+            out.write(json.dumps(about | report.as_dict(), ensure_ascii=False, indent=1) + "\n")
+            out.flush()
+    except OSError as error:
+        _say(f"The JSON cannot be written: {error.strerror}.")
+        if out is not sys.stdout:
+            with contextlib.suppress(OSError):  # it tries again what has failed
+                out.close()
+        return False
+    return True
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -59,13 +60,22 @@ def library() -> ctypes.PyDLL:
 # ---- options ----
 
 
+def threads() -> int:
+    """How many threads of the CPU to use: $SIMT_THREADS, or one a core. ValueError where the variable is no such number."""
+    named = os.environ.get("SIMT_THREADS")
+    if not named:
+        return len(os.sched_getaffinity(0))
+    if not re.fullmatch(r"0*[1-9][0-9]{0,5}", named.strip()):
+        raise ValueError(f"SIMT_THREADS is {named!r}: set it to a whole number from 1 on, or unset it for one thread a core.")
+    return int(named)
+
+
 def apply() -> None:
     """Tells the runtime this thread's options."""
     runtime = library()
     kind = {"forward": 0, "reverse": 1}.get(options.schedule, 2)
     seed = int(options.schedule) & (2**64 - 1) if kind == 2 else 0
-    threads = options.threads or int(os.environ.get("SIMT_THREADS") or len(os.sched_getaffinity(0)))
-    runtime.simt_set_options(kind, seed, float(options.seconds), max(1, threads), build.MODES.index(options.mode))
+    runtime.simt_set_options(kind, seed, float(options.seconds), options.threads or threads(), build.MODES.index(options.mode))
     checked = options.mode == "check"  # bounds are checked against fenced memory that bears the mark when it is new
     guard = _GUARDS["end" if checked and options.guard is None else options.guard]
     runtime.simt_set_guard(guard)

@@ -77,6 +77,21 @@ def _has_main_part(tree: ast.Module) -> bool:
     return any(isinstance(n, ast.If) and any(isinstance(w, ast.Name) and w.id == "__name__" for w in ast.walk(n.test)) for n in tree.body)
 
 
+def why_no_launch(path: Path) -> str:
+    """After run(): why it has launched no kernel, or what the file has to have so that it does."""
+    names = vars(sys.modules["__main__"])
+    main = 'an `if __name__ == "__main__":` part'
+    model, inputs = (callable(names.get(name)) for name in ("ModelNew", "get_inputs"))
+    if _has_main_part(parse(path)):
+        return f"{path} has {main}, and that launches none."
+    if model and inputs:
+        return "ModelNew's forward launches none for what get_inputs() returns."
+    calls = f"or {main} that launches it" if not model else f"or {main} that calls the model"
+    if model:
+        return f"{path} defines ModelNew and says nothing of its inputs. Add get_inputs(), and get_init_inputs() where ModelNew takes arguments, {calls}."
+    return f"nothing in {path} launches one. Add {'ModelNew' if inputs else 'ModelNew and get_inputs()'}, {calls}."
+
+
 def _call_model(names: dict) -> None:
     if not (callable(names.get("ModelNew")) and callable(names.get("get_inputs"))):
         return

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "check_parts.h"
+#include "instruction.h"
 
 namespace simt {
 
@@ -50,7 +51,8 @@ void Checker::outside(std::uintptr_t address, std::size_t bytes, unsigned access
   }
   if (address < 65536 || !nearest) {
     finding.check = "illegal_address";
-    finding.message = address < 65536 ? "null" : "host";
+    finding.message = address < 65536 ? "null" : possible(address) ? "host" : "nowhere";
+    if (!possible(address)) finding.index = static_cast<std::int64_t>(address);
     return add_finding(std::move(finding));
   }
   name(finding, *nearest, address, bytes);

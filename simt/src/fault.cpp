@@ -6,9 +6,11 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 
+#include "instruction.h"
 #include "memory.h"
 #include "worker.h"
 
@@ -28,7 +30,6 @@ struct sigaction before[NSIG];
 #if defined(__x86_64__)
 std::uintptr_t instruction_of(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_RIP]; }
 std::uintptr_t stack_of(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_RSP]; }
-bool was_write(const ucontext_t* context) { return context->uc_mcontext.gregs[REG_ERR] & 2; }
 void continue_at(ucontext_t* context, void (*code)(), void* stack) {
   context->uc_mcontext.gregs[REG_RIP] = reinterpret_cast<greg_t>(code);
   context->uc_mcontext.gregs[REG_RSP] = reinterpret_cast<greg_t>(stack);
@@ -37,22 +38,6 @@ void continue_at(ucontext_t* context, void (*code)(), void* stack) {
 #elif defined(__aarch64__)
 std::uintptr_t instruction_of(const ucontext_t* context) { return context->uc_mcontext.pc; }
 std::uintptr_t stack_of(const ucontext_t* context) { return context->uc_mcontext.sp; }
-bool was_write(const ucontext_t* context) {
-  // The exception syndrome follows in the extension records; without it, say read.
-  const auto* at = reinterpret_cast<const char*>(context->uc_mcontext.__reserved);
-  for (;;) {
-    unsigned magic, size;
-    std::memcpy(&magic, at, 4);
-    std::memcpy(&size, at + 4, 4);
-    if (magic == 0 || size == 0) return false;
-    if (magic == 0x45535201) {
-      std::uint64_t syndrome;
-      std::memcpy(&syndrome, at + 8, 8);
-      return syndrome & 0x40;
-    }
-    at += size;
-  }
-}
 void continue_at(ucontext_t* context, void (*code)(), void* stack) {
   context->uc_mcontext.pc = reinterpret_cast<std::uintptr_t>(code);
   context->uc_mcontext.sp = reinterpret_cast<std::uintptr_t>(stack);
@@ -83,8 +68,11 @@ void on_signal(int number, siginfo_t* info, void* raw) {
   RawFault& fault = worker->fault;
   fault.signal = number;
   fault.code = info->si_code;
-  fault.write = was_write(context);
-  fault.address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const bool of_memory = number == SIGSEGV || number == SIGBUS;
+  const Touched at = of_memory ? touched(info, context) : Touched{};
+  fault.known = at.known;
+  fault.write = at.write;
+  fault.address = at.address;
   fault.instruction = instruction_of(context);
   fault.frame_count = 0;
   // Return addresses into the module, for a fault inside a function that the kernel called.
@@ -137,14 +125,33 @@ Place nearest_argument(const Launch& launch, std::uintptr_t address) {
   return best;
 }
 
+std::string hexadecimal(std::uintptr_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// Whether a fault at an address that memory can have came of its alignment alone.
+bool unaligned(const RawFault& raw) {
+#if defined(__x86_64__)
+  return raw.code == SI_KERNEL;
+#else
+  return raw.signal == SIGBUS && raw.code == BUS_ADRALN;
+#endif
+}
+
 std::string explain_address(const Worker& worker, const Launch& launch, const RawFault& raw, std::string& reason) {
-  const std::string verb = raw.write ? "writes" : "reads";
-  if (raw.signal == SIGSEGV && raw.code == SI_KERNEL) {
-    reason = "misaligned";
-    return "reads or writes several elements at once (float4, float2, …) at an address that is not a multiple of their size, or "
-           "follows a pointer that was never set.";
-  }
+  const std::string verb = !raw.known ? "reads or writes" : raw.write ? "writes" : "reads";
   const std::uintptr_t address = raw.address;
+  if (!raw.known || !possible(address)) {
+    reason = "illegal_address";
+    return verb + (raw.known ? " at the address " + hexadecimal(address) + ", which" : " at an address that") +
+           " no memory can have: an index is far out of range or overflowed, or the pointer was never set.";
+  }
+  if (unaligned(raw)) {
+    reason = "misaligned";
+    return verb + " several elements at once (float4, float2, …) at an address that is not a multiple of their size.";
+  }
   if (worker.fiber && address < reinterpret_cast<std::uintptr_t>(worker.fiber->low) &&
       address + 2 * 4096 >= reinterpret_cast<std::uintptr_t>(worker.fiber->low)) {
     reason = "stack_overflow";

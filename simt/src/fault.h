@@ -31,6 +31,7 @@ struct Fault {
 struct RawFault {
   volatile int signal = 0;
   int code = 0;
+  bool known = false;             // address and write are
   bool write = false;
   std::uintptr_t address = 0;
   std::uintptr_t instruction = 0;

@@ -19,6 +19,7 @@
 
 #include "check.h"
 #include "fault.h"
+#include "instruction.h"
 #include "memory.h"
 #include "module.h"
 #include "options.h"
@@ -79,9 +80,11 @@ void on_crash(int number, siginfo_t* info, void* raw) {
   auto add = [](std::uintptr_t code) {
     if (program.contains(code) && end->codes < 16) end->code[end->codes++] = code - program.base;
   };
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  const bool overflown = number == SIGSEGV && address < stack + 4096 && address + (1 << 20) > stack && info->si_code > 0;
-  end->crash = overflown ? no_stack : address < 65536 ? null_pointer : bad_address;
+  const bool of_memory = number == SIGSEGV || number == SIGBUS;
+  const Touched at = of_memory ? touched(info, context) : Touched{};
+  const std::uintptr_t address = at.address;
+  const bool overflown = number == SIGSEGV && address < stack + 4096 && address + (1 << 20) > stack && at.known && info->si_code > 0;
+  end->crash = overflown ? no_stack : at.known && address < 65536 ? null_pointer : bad_address;
   end->address = address;
   add(instruction);
   // Return addresses on the stack, for a crash inside a library that the program called.

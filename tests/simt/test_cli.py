@@ -271,6 +271,7 @@ CRASHES = {
     "return endless(argc);  // here": (139, "ran out of stack"),
     "abort();  // here": (134, "abort()"),
     "return 5 / (argc - 1);  // here": (136, "divides an integer by zero (a.cu, line"),
+    "*(volatile int*)0x1234567812345678 = argc;  // here": (139, "at an address that it does not own (a.cu, line"),
     "assert(argc == 5);  // here": (134, "The assertion `argc == 5` in line"),
     "std::vector<int>(3).at(argc + 3);  // here": (134, "std::out_of_range"),
 }
@@ -384,12 +385,46 @@ def test_messages_of_the_compiler_are_about_the_users_lines(simt):
         (["walk", "a.cu"], "No such command"),
         (["check", "--json", "missing/folder.json", "a.cu"], "missing/folder.json: No such file or directory"),
         (["check", "-D", "X=1", "a.py"], "-I and -D are for FILE.cu"),
+        (["check", "--json", "a.cu", "a.cu"], "--json a.cu: the JSON would be written over a source"),
+        (["count", "--json", "a.py", "other.cu"], "--json a.py: the JSON would be written over a source"),
     ],
 )
-def test_wrong_usage_is_status_2(simt, words, sentence):
+def test_wrong_usage_is_status_2(simt, tmp_path, words, sentence):
     """Does each wrong use say what is wrong?"""
     done = simt(*words, files={"a.cu": SOUND, "a.py": "pass\n"})
     assert done.returncode == 2 and sentence in done.stderr
+    assert (tmp_path / "a.cu").read_text() == SOUND
+
+
+@pytest.mark.parametrize("file", ["a.cu", "a.py"])
+@pytest.mark.parametrize("threads", ["abc", "0", "-1", "2.5"])
+def test_a_number_of_threads_that_is_none_is_status_2(simt, file, threads):
+    """Is a variable that holds no number of threads one sentence that names it, and is --threads heard instead of it?"""
+    done = simt("run", file, files={"a.cu": SOUND, "a.py": "pass\n"}, environment={"SIMT_THREADS": threads})
+    assert done.returncode == 2 and f"SIMT_THREADS is '{threads}': set it to a whole number from 1 on" in done.stderr
+    if threads == "abc":
+        assert simt("run", "--threads", "2", file, environment={"SIMT_THREADS": threads}).returncode == 0
+
+
+@pytest.mark.parametrize("words", [["check", "--json", "/dev/full", "a.cu"], ["count", "--json", "/dev/full", "a.cu"], ["check", "--json", "/dev/full", "a.py"]])
+def test_json_that_cannot_be_written_is_status_4(simt, words):
+    """Is what was found told although the JSON found no room, and is the status not that of a finding?"""
+    done = simt(*words, files={"a.cu": PAST_THE_END, "a.py": MODEL.replace("PAST", "+ 1")})
+    assert done.returncode == 4 and done.stderr.splitlines()[-1] == "simt: The JSON cannot be written: No space left on device."
+    assert "check" not in words or "out_of_bounds" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["check", "--json", "-", "a.cu"], ["run", "a.py"]])
+def test_standard_output_that_cannot_be_written_is_status_4(tmp_path, words):
+    """The same of what is printed: one sentence, and none of Python's own at its end?"""
+    (tmp_path / "a.cu").write_text(SOUND)
+    (tmp_path / "a.py").write_text("print(1)\n")
+    with open("/dev/full", "w") as full:
+        environment = {**os.environ, "PYTHONUNBUFFERED": ""}  # or print itself raises it in the script
+        command = [sys.executable, "-m", "simt", *words]
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120, env=environment)
+    assert done.returncode == 4 and done.stderr.splitlines()[-1].endswith("cannot be written: No space left on device.")
+    assert done.stderr.count("cannot be written") == 1 and "Traceback" not in done.stderr and "ignored" not in done.stderr
 
 
 @pytest.mark.parametrize("file", ["a.cu", "a.py"])
@@ -409,7 +444,7 @@ def test_help_has_examples_and_exit_statuses(simt, words):
     done = simt(*words)
     assert done.returncode == 0 and "Examples:" in done.stdout and "python -m simt" in done.stdout
     if len(words) == 2:
-        assert all(f"{status}  " in done.stdout for status in (2, 3, 4, 130))
+        assert all(f"{status}  " in done.stdout for status in (2, 3, 4, 130, *([] if words[0] == "run" else [5])))
 
 
 # ---- Python files ----
@@ -636,6 +671,34 @@ def test_check_of_a_model(simt):
     assert done.returncode == 1 and "out_of_bounds" in done.stderr and "cuda_sources" in done.stderr
     done = simt("check", "a.py", files={"a.py": MODEL.replace("PAST", "")})
     assert done.returncode == 0, done.stderr
+
+
+MAIN_PART = "\nif __name__ == '__main__':\n    pass\n"
+UNLAUNCHED = {
+    "no inputs": (MODEL.partition("def get_inputs")[0], "a.py defines ModelNew and says nothing of its inputs. Add get_inputs()"),
+    "a main part": (MODEL + MAIN_PART, 'a.py has an `if __name__ == "__main__":` part, and that launches none.'),
+    "a model without kernels": (MODEL.replace("module.filled(x, self.value)", "x"), "ModelNew's forward launches none for what get_inputs() returns."),
+    "neither": ("print(1)\n", "nothing in a.py launches one. Add ModelNew and get_inputs(), or an `if __name__"),
+}
+
+
+@pytest.mark.parametrize("name", UNLAUNCHED)
+def test_a_script_that_launches_nothing_is_not_called_clean(simt, tmp_path, name):
+    """Does check say that it had no kernel to check, and what the file lacks, in text and JSON, with a status of its own?"""
+    text, why = UNLAUNCHED[name]
+    done = simt("check", "--json", "found.json", "a.py", files={"a.py": text.replace("PAST", "+ 1")})
+    assert done.returncode == 5 and f"No kernel was launched, so none was checked: {why}" in done.stderr
+    assert "No check found anything" not in done.stderr
+    assert why in json.loads((tmp_path / "found.json").read_text())["said"][0]
+
+
+@pytest.mark.parametrize("command", ["check", "count"])
+def test_a_program_that_launches_nothing_is_told(simt, command):
+    """Is a program whose main returns before its kernels told from a clean one?"""
+    source = SOUND.replace("int n = argc", "if (argc == 1) return 0;\n  int n = argc")
+    done = simt(command, "a.cu", files={"a.cu": source})
+    assert (done.returncode, done.stderr) == (5, f"simt: No kernel was launched, so none was {command}ed.\n")
+    assert simt(command, "a.cu", "100").returncode == 0
 
 
 LOCAL = """#include <cuda_runtime.h>

@@ -33,6 +33,19 @@ __device__ float element(const float* p, int i) {
 __global__ void oob_read(const float* in, float* out, int off) { out[threadIdx.x] = element(in, threadIdx.x + off); }
 void run_oob_read(torch::Tensor x, torch::Tensor y, int64_t off) { oob_read<<<1, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), off); }
 
+__global__ void far_write(float* x, long long off) {
+  x[off] = 1;  // here
+}
+void run_far_write(torch::Tensor x, int64_t off) { far_write<<<1, 1>>>(x.data_ptr<float>(), off); }
+__global__ void far_read(const float* x, float* y, long long off) {
+  y[0] = x[off];  // here
+}
+void run_far_read(torch::Tensor x, int64_t off) { far_read<<<1, 1>>>(x.data_ptr<float>(), x.data_ptr<float>(), off); }
+__global__ void never_set(float** rows) {
+  rows[0][threadIdx.x] = 1;  // here
+}
+void run_never_set(torch::Tensor x) { never_set<<<1, 1>>>((float**)x.data_ptr()); }
+
 __global__ void null_pointer(float* x) {
   x[threadIdx.x] = 1;  // here
 }
@@ -224,6 +237,28 @@ def test_a_write_outside_a_tensor_is_found(kernels, guard, size, off, words):
         error = failure(kernels, lambda: kernels.run_oob_write(torch.zeros(size), off))
     assert error.reason == "out_of_bounds" and re.search(words, error.message)
     assert error.line == line_of("oob_write") or "just outside" in words
+
+
+@pytest.mark.parametrize("guard", [None, "end"])
+@pytest.mark.parametrize(("name", "verb"), [("far_write", "writes"), ("far_read", "reads")])
+def test_an_address_that_no_memory_can_have_is_no_null_pointer(kernels, name, verb, guard):
+    """Is an index that leads out of all addresses told as read or write with the address, plainly and by the checks, and by neither as anything else?"""
+    x = torch.zeros(64)
+    call = lambda: getattr(kernels, f"run_{name}")(x, 1 << 45)  # noqa: E731
+    words = rf"Thread \(0, 0, 0\) of block \(0, 0, 0\) {verb} at the address {x.data_ptr() + (1 << 47):#x}, which no memory can have"
+    with simt.run(guard=guard):
+        error = failure(kernels, call)
+    assert (error.reason, error.line) == ("illegal_address", line_of(name)) and re.match(words, error.message)
+    with simt.check() as report, contextlib.suppress(simt.KernelError):
+        call()
+    (finding,) = report.findings
+    assert (finding.check, finding.line) == ("illegal_address", line_of(name)) and re.match(words, finding.message)
+
+
+def test_a_pointer_that_was_never_set_is_no_misaligned_one(kernels):
+    """Is a pointer read from memory that holds anything told with what it holds?"""
+    error = failure(kernels, lambda: kernels.run_never_set(torch.full((2,), 0x4142434445464748)))
+    assert error.reason == "illegal_address" and "writes at the address 0x4142434445464748" in error.message
 
 
 @pytest.mark.parametrize(("guard", "off"), [("end", 1), ("front", -1)])

@@ -67,28 +67,6 @@ def test_counting_changes_nothing(name, tmp_path):
     assert kernels and all(re.search(rf"__global__ void (__launch_bounds__\(.*\) )?{kernel}\(", source) for kernel in kernels), kernels
 
 
-def readme_examples() -> dict[str, list[str]]:
-    """The commands that the README shows, and the lines that it says they print."""
-    shown: dict[str, list[str]] = {}
-    block = (ROOT / "README.md").read_text().split("## CUDA on a CPU, without the course")[1].split("```")[1]
-    for line in block.strip().splitlines():
-        if line.startswith("$ "):
-            shown[line.removeprefix("$ ")] = []
-        elif line != "…":
-            shown[list(shown)[-1]].append(line)
-    return shown
-
-
-@pytest.mark.parametrize("command", readme_examples())
-def test_the_readme_shows_what_is_printed(command):
-    """Does each command of the README print the lines that stand under it?"""
-    words = command.split()
-    assert words[:3] == ["python", "-m", "simt"]
-    done = subprocess.run([sys.executable, *words[1:]], capture_output=True, text=True, check=False, timeout=240, cwd=ROOT)
-    printed = (done.stdout + done.stderr).splitlines()
-    assert [line for line in readme_examples()[command] if line not in printed] == []
-
-
 DEFECTS = {
     # program: (text, its replacement, the check that must name it)
     "vector_add": ("if (i < n) c[i]", "if (i <= n) c[i]", "out_of_bounds"),

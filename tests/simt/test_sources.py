@@ -1,6 +1,7 @@
 """The rewriter and the build: are lines kept, messages put on the student's lines, and the cache sound?"""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 import simt
+from simt import cache
+from simt.build import _run
 from simt.rewrite import rewrite, tokenize
 
 HOST = "torch::Tensor f(torch::Tensor x) {\n  auto y = torch::empty_like(x);\n  %s\n  return y;\n}\n"
@@ -165,3 +168,28 @@ def test_no_compiler_is_one_sentence(environment, words, tmp_path):
         env={**os.environ, "SIMT_CACHE": str(tmp_path), **environment},
     )
     assert words in done.stdout and done.stdout.count("\n") == 1
+
+
+def test_a_full_cache_is_told_before_anything_is_compiled(monkeypatch, tmp_path):
+    """Is a disk without room found at once, not by a compiler that has run for half a minute?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache.shutil, "disk_usage", lambda place: shutil._ntuple_diskusage(1 << 30, (1 << 30) - 4096, 4096))
+    with pytest.raises(simt.CacheError, match="No space left on device.: set SIMT_CACHE"):
+        cache.entry("part", "key", lambda folder: pytest.fail("it was begun"))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("a.cpp:1:1: fatal error: error writing to /full/tmp/ccHg2FkN.s: No space left on device", "temporary files, /full/tmp, can't be used (No space left on device)"),
+        ("a.cpp:1:1: fatal error: error closing /full/ccHg2FkN.s: No space left on device", "temporary files, /full, can't be used"),
+        ("Cannot create temporary file in /full/: Read-only file system", "temporary files, /full, can't be used (Read-only file system)"),
+        ("/tmp/ccUr1IO7.s: Fatal error: can't write 70 bytes to section .text of /c/unit.o: 'No space left on device'", "The folder for built extensions"),
+        ("fatal error: can't write PCH file: No space left on device", "The folder for built extensions"),
+    ],
+)
+def test_the_folder_that_is_full_is_named(said, words):
+    """Is it the cache or the compiler's own folder for temporary files, which another variable names?"""
+    with pytest.raises(simt.CacheError) as caught:
+        _run(["sh", "-c", 'echo "$1" >&2; exit 1', "sh", said])
+    assert words in str(caught.value) and ("SIMT_CACHE" in str(caught.value)) == ("extensions" in words) != ("TMPDIR" in str(caught.value))
