@@ -46,6 +46,9 @@ def subject(what, problem: str | Path | None = None) -> Subject:
     file = _problem_file(problem)
     if isinstance(what, type):
         return _of_class(what, file, problem)
+    if not isinstance(what, (str, Path)) or not str(what).strip():
+        example = student.exercises()[0]
+        raise NothingThere(f'There is nothing to check in {what!r}: say a problem\'s name ("{example}"), a file\'s path, or a class of this notebook.')
     path = Path(what)
     if isinstance(what, str) and what in student.exercises():
         path = _exercise(what)
@@ -60,7 +63,7 @@ def subject(what, problem: str | Path | None = None) -> Subject:
             file = problems.find(path).path
         except problems.ProblemError as error:
             raise NothingThere(str(error).replace("give --problem FILE", "say problem=")) from None
-    return Subject(path.name, path, _read(path), student.exercise_of(path, _name(file)), file)
+    return Subject(path.name, path, _read(path), student.exercise_of(path, problem_name(file)), file)
 
 
 def _exercise(name: str) -> Path:
@@ -77,7 +80,8 @@ def _read(path: Path) -> str:
         return ""  # the grader says it
 
 
-def _name(file: Path) -> str:
+def problem_name(file: Path) -> str:
+    """What to call the problem of a file."""
     return file.parent.name if file.name == "model.py" else file.stem
 
 
@@ -91,9 +95,10 @@ def _problem_file(problem: str | Path | None) -> Path | None:
         return None
     if str(problem) in student.exercises():
         return _model(str(problem))
-    if Path(problem).is_file():
+    if isinstance(problem, (str, Path)) and Path(problem).is_file():
         return Path(problem)
-    raise NothingThere(f"There is no problem {problem}: say a file, or one of {', '.join(student.exercises())}.")
+    said = problem if str(problem).strip() else repr(problem)
+    raise NothingThere(f"There is no problem {said}: say a file, or one of {', '.join(student.exercises())}.")
 
 
 # --- a class of the notebook -------------------------------------------------------------------------------------------
@@ -113,7 +118,7 @@ def _of_class(cls: type, file: Path | None, problem: str | Path | None) -> Subje
         raise NothingThere(f"No cell of this notebook defines a class {cls.__name__}: run the cell that does, then check it.")
     if cls.__name__ != "ModelNew":
         text += f"\nModelNew = {cls.__name__}\n"
-    exercise = str(problem) if str(problem) in student.exercises() else _name(file)
+    exercise = str(problem) if str(problem) in student.exercises() else problem_name(file)
     # The folder's name tells the grader which exercise it is: NAME_backward has its problem's file, too.
     folder = sandbox.simt_cache().parent / "grader" / "cells" / hashlib.sha256(text.encode()).hexdigest()[:16] / exercise
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import os
+import math
 import signal
 import sys
 from pathlib import Path
 
 import click
 
-from grader.verdict import Outcome, Reason, Verdict
+from grader.outlet import Outlet
+from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 FAILED, USAGE, CANNOT, NOT_ATTEMPTED, INTERRUPTED = 1, 2, 3, 4, 130
 WORST_FIRST = (INTERRUPTED, USAGE, CANNOT, FAILED, NOT_ATTEMPTED, 0)
+DAY = 86_400.0  # seconds
 EXITS = """
 \b
 Exit status (of several submissions, the first of these that any has):
   130  interrupted
     2  wrong usage, or the problem file cannot be used
-    3  the grader or this machine could not do it (no compiler, no sandbox)
+    3  the grader or this machine could not do it (no compiler, no sandbox, a full disk)
     1  failed
     4  not attempted: still the exercise as handed out
     0  passed
@@ -28,6 +30,12 @@ Exit status (of several submissions, the first of these that any has):
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
     """Grade CUDA kernels written as KernelBench's ModelNew, with a GPU or without."""
+
+
+def _finite(_context, _parameter, value: float) -> float:
+    if math.isnan(value):
+        raise click.BadParameter("nan is no number of seconds.")
+    return value
 
 
 # --- grade -----------------------------------------------------------------------------------------------------------
@@ -58,13 +66,21 @@ def cli() -> None:
     "--json",
     "json_to",
     metavar="FILE|-",
-    help="Write the verdicts as JSON too, one a line; - is standard output, and the table then goes to standard error.",
+    help="Write the verdicts as JSON too, one a line, each as soon as there is one; the first replaces what an earlier run wrote. "
+    "- is standard output, and the table then goes to standard error.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with --json FILE: a submission that has a verdict there, for the same bytes, problem and --set, is not graded "
+    "again, unless the grader could not finish it.",
 )
 @click.option("--require-sandbox", is_flag=True, help="Refuse to run anything where bubblewrap does not work.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0.1),
+    type=click.FloatRange(min=0.1, max=DAY),
+    callback=_finite,
     default=20.0,
     show_default=True,
     help="Limit for the import, for ModelNew(...) and for a case; compilers are not counted.",
@@ -76,6 +92,7 @@ def grade(
     device: str | None,
     seed: int | None,
     json_to: str | None,
+    resume: bool,
     require_sandbox: bool,
     timeout: float,
 ) -> None:
@@ -85,54 +102,107 @@ def grade(
     result carries them.
     """
     from rich.console import Console
+    from rich.text import Text
 
-    from grader import progress, report, verdict
+    from grader import jsonl, progress, report, sandbox
     from grader.judge import Limits
 
     overrides = dict(_setting(text) for text in settings)
     options = dict(problem=problem, overrides=overrides, device=device, seed=seed, require_sandbox=require_sandbox)
+    if problem is not None and not problem.is_file():  # said now: an earlier run's verdicts are not to make room for it
+        raise click.UsageError(f"--problem {problem}: there is no such file.")
+    if resume and json_to is None:
+        raise click.UsageError("--resume goes on with the file that --json names: give that too.")
+    try:
+        lines = jsonl.Lines(json_to, [*submissions, *filter(None, [problem])], resume)
+    except jsonl.Unfit as error:
+        raise click.UsageError(f"--json {json_to}: {error}") from None
     tables = Console(stderr=json_to == "-", highlight=False)
     errors = Console(stderr=True, highlight=False)
+    earlier = {path: lines.known(path, _exercise(path, problem), overrides, seed, device) for path in submissions}
+    if resume:
+        errors.print(f"{sum(map(bool, earlier.values()))} of {len(earlier)} have a verdict already.")
     done: list[Verdict] = []
     codes: list[int] = []
-    with _opened(json_to) as lines:
-        for path in submissions:
-            made, code = _grade_one(path, errors, options | {"limits": Limits(own=timeout)})
-            codes.append(code)
-            if made is not None:
-                done.append(made)
-                report.show(tables, made)
-                if problem is None and not overrides and (news := progress.note(made)):
-                    tables.print(f"  {report.clean(news)}\n", markup=False)
-                lines.write(verdict.to_json(made) + b"\n")
-                lines.flush()
-            if code == INTERRUPTED:
-                break
+    for path in submissions:
+        if old := earlier[path]:
+            done.append(old)
+            codes.append(exit_code(old))
+            continue
+        made, code, said = _grade_one(path, errors, options | {"limits": Limits(own=timeout)})
+        codes.append(code)
+        news, unwritten = "", None
+        if made is not None:
+            done.append(made)
+            with sandbox.undisturbed():  # kept before it is shown: the reader may leave, and Ctrl-C may come
+                news = progress.note(made) if problem is None and not overrides else ""
+                unwritten = lines.write(made)
+        if said:
+            errors.print(Text(report.clean(said)))
+        elif made is not None:
+            report.show(tables, made)
+        if news:
+            tables.print(f"  {report.clean(news)}\n", markup=False)
+        if unwritten:
+            errors.print(Text(f"--json {json_to} cannot be written ({unwritten})."))
+            codes.append(CANNOT)
+        if unwritten or code == INTERRUPTED:
+            break
+    lines.close()
     if len(submissions) > 1 and done:
         report.show_summary(tables, done)
+    if len(submissions) > 1 and lines.file and {INTERRUPTED, CANNOT} & {*codes}:
+        errors.print("The same command with --resume grades what is left.")
     sys.exit(next(code for code in WORST_FIRST if code in codes))
 
 
-def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int]:
-    """The verdict, or None after saying why there is none; and the exit status."""
-    from rich.text import Text
-
+def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int, str]:
+    """The verdict, or None where not even grading began; the exit status; and a sentence where that is all there is to show."""
     from grader import report
     from grader.judge import Refused, grade
 
     try:
         with report.Progress(errors, str(path)) as progress:
             made = grade(path, progress=progress, **options)
+        made.settings = options["overrides"]
+        return made, exit_code(made), ""
     except KeyboardInterrupt:
-        errors.print("Interrupted.")
-        return None, INTERRUPTED
+        return None, INTERRUPTED, "Interrupted."
     except Refused as error:
-        errors.print(Text(f"{path}: {error}"))
-        return None, CANNOT
+        said, code = str(error), CANNOT
     except Exception as error:
-        errors.print(Text(f"{path}: {report.clean(_said(error))}"))
-        return None, USAGE if type(error).__name__ == "ProblemError" else CANNOT
-    return made, exit_code(made)
+        said, code = _said(error), USAGE if type(error).__name__ == "ProblemError" else CANNOT
+    return _refused(path, said, options), code, f"{path}: {said}"
+
+
+def _refused(path: Path, said: str, options: dict) -> Verdict:
+    """The verdict on a submission that was not graded, so that nobody who reads verdicts misses it."""
+    from grader import contract, sandbox
+
+    stages = [Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName]
+    stages[0] = Stage(name=StageName.contract, status=Status.error, reason=Reason.grader_error, message=said)
+    return Verdict(
+        problem=_exercise(path, options["problem"]),
+        submission=Submission(path=str(path), sha256=contract.read(path)[0].sha256),
+        outcome=Outcome.error,
+        stages=stages,
+        device="none",
+        versions={},
+        seed=options["seed"] or 0,
+        seconds=0.0,
+        sandbox=sandbox.NONE,
+        settings=options["overrides"],
+    )
+
+
+def _exercise(path: Path, problem: Path | None) -> str:
+    """The exercise that a file answers, as far as names tell it; empty where they do not."""
+    from grader import student
+
+    model = problem or student.model_of(path)
+    if model is None:
+        return ""
+    return student.exercise_of(path, model.resolve().parent.name if model.name == "model.py" else model.stem)
 
 
 def _said(error: Exception) -> str:
@@ -154,16 +224,6 @@ def _setting(text: str) -> tuple[str, str]:
     if not sign or not name.strip().isidentifier():
         raise click.UsageError(f"--set {text}: write NAME=VALUE, such as --set batch_size=2.")
     return name.strip(), value
-
-
-def _opened(json_to: str | None):
-    """Where the JSON lines go."""
-    try:
-        if json_to == "-":
-            return os.fdopen(os.dup(1), "wb")
-        return open(json_to or os.devnull, "wb")
-    except OSError as error:
-        raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
 
 
 # --- bench -----------------------------------------------------------------------------------------------------------
@@ -388,13 +448,31 @@ def new(name: str, model: Path | None) -> None:
 
 
 def main() -> None:
-    """The command's entry point. A request to terminate ends the worker too, as Ctrl-C does."""
+    """The command's entry point. A request to terminate, and a terminal that is closed, end the worker too, as Ctrl-C does."""
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+    def interrupt(number: int, frame: object) -> None:
+        handler = signal.getsignal(signal.SIGINT)  # which sandbox.undisturbed may have put off
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(number, frame)
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+            signal.signal(number, interrupt)
+    sys.stdout, sys.stderr = Outlet(sys.stdout), Outlet(sys.stderr)
     try:
-        cli(prog_name="grader")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        status = cli.main(prog_name="grader", standalone_mode=False)
+    except SystemExit as end:
+        status = end.code
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        status = INTERRUPTED
+    trouble = sys.stdout.trouble
+    if trouble is not None and not isinstance(trouble, BrokenPipeError):  # a reader who has left is no trouble
+        click.echo(f"Standard output cannot be written ({trouble.strerror}).", err=True)
+        status = next(code for code in WORST_FIRST if code in (status or 0, CANNOT))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: one more would show where in Python's own end it came
+    sys.exit(status)

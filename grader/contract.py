@@ -93,7 +93,9 @@ def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
         line = error.lineno or None
         message = f"Python cannot parse line {line}: {error.msg}." if line else f"Python cannot parse it: {error.msg}."
         return None, Broken(Reason.syntax_error, message, Evidence(line=line, text=source.line(line) or None))
-    except (ValueError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError):  # the parser's stack; the latter has no text
+        return None, Broken(Reason.syntax_error, "Python cannot parse the file: an expression in it is nested too deeply.")
+    except ValueError as error:
         return None, Broken(Reason.syntax_error, f"Python cannot parse the file: {error}.")
     if not [node for node in tree.body if not _is_string(node)]:
         return None, Broken(Reason.empty_file, f"{source.path.name} has no code in it.")

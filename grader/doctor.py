@@ -121,6 +121,7 @@ def _nvcc() -> Part:
 
 
 def _sandbox() -> Part:
-    trouble = sandbox.why_not()
-    costs = f"Submissions run with resource limits only and can read your files and use the network: {trouble}"
-    return Part("sandbox", "" if trouble else sandbox.BUBBLEWRAP, costs, "apt install bubblewrap")
+    trouble, mend = sandbox.why_not(), "apt install bubblewrap"
+    lacks = f" ({mend})" in trouble  # else it is there and does not run, which an installation would not mend
+    costs = f"Submissions run with resource limits only and can read your files and use the network: {trouble.replace(f' ({mend})', '')}"
+    return Part("sandbox", "" if trouble else sandbox.BUBBLEWRAP, costs, mend if lacks else "")

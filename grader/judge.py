@@ -218,7 +218,8 @@ class _Grading:
         """The grader, the problem or the machine is at fault, not the submission."""
         from grader.cases import ProblemError
 
-        if isinstance(error, Refused) or (isinstance(error, ProblemError) and stage.name is StageName.contract):
+        asked = stage.name is StageName.contract or self.overrides  # with --set it is what was asked that cannot be done
+        if isinstance(error, Refused) or (isinstance(error, ProblemError) and asked):
             raise error
         said, detail = EXPLANATIONS[Reason.grader_error], None
         if isinstance(error, ProblemError):
@@ -267,9 +268,8 @@ class _Grading:
         if self.problem_path is not None:
             name = self.problem_path.parent.name if self.problem_path.name == "model.py" else self.problem_path.stem
             return student.exercise_of(self.path, name)
-        resolved = self.path.resolve()
-        beside = [folder for folder in (resolved.parent, resolved.parent.parent) if (folder / "model.py").is_file()]
-        return student.exercise_of(self.path, beside[0].name) if beside else resolved.stem
+        model = student.model_of(self.path)
+        return student.exercise_of(self.path, model.parent.name) if model else self.path.resolve().stem
 
     def contract(self, stage: Stage) -> None:
         """What the file alone says; nothing of it is run. Starts the worker, which loads torch while we do."""
@@ -280,7 +280,8 @@ class _Grading:
         if student.is_untouched(self.source.text, self.problem_name):
             self._broken(stage, Broken(Reason.not_attempted, EXPLANATIONS[Reason.not_attempted]))
         self.start_worker()
-        from grader import problem as problems
+        with sandbox.undisturbed():  # loads torch, which cannot be loaded again once that was interrupted
+            from grader import problem as problems
 
         found = self.problem_path or problems.find(self.path).path
         self.problem = problems.read(found, self.overrides)
@@ -385,11 +386,18 @@ class _Grading:
     def _warm_up(self) -> None:
         """What simt builds once on a machine is built by the judge, before the submission's time counts."""
         import simt
+        from grader.findings import Finding
 
-        with contextlib.suppress(simt.BuildError):  # the submission's own build says it, if it needs a compiler
+        try:
             self.progress(StageName.build, "preparing what every build needs (once on this machine, about 30 s)")
             simt.warm_up()
-            self.progress(StageName.build, "")
+        except simt.CacheError as error:  # which every submission's build would meet, after as long again
+            raise Found(Finding(Reason.grader_error, str(error), [])) from None
+        except simt.BuildError:
+            return  # the submission's own build says it, if it needs a compiler
+        except ValueError as error:  # a variable of simt's that is set to nonsense
+            raise Refused(str(error)) from None
+        self.progress(StageName.build, "")
 
     def trial(self, case) -> Trial:
         """A case with its inputs and right answers; made once."""
@@ -488,11 +496,17 @@ class _Grading:
         return findings.of_difference(trial.difference, trial.launches) if trial.difference else None
 
     def _told_better(self, case, finding):
-        """Of a misaligned access the processor tells no address: the checks do, and come to the same place."""
-        if finding.reason is not Reason.misaligned or finding.fatal:
+        """What the checks say where a plain run cannot tell thread and element: they come to the same place.
+
+        Of a misaligned access the processor tells no address; of a write beside a tensor that no guard page met, only the launch is known.
+        """
+        placeless = finding.reason is Reason.out_of_bounds and finding.evidence[0].thread is None
+        if finding.fatal or not (placeless or finding.reason is Reason.misaligned):
             return finding
         told = self._checked(self.trial(case))
-        return told if told is not None and told.reason is finding.reason else finding
+        if told is None or told.reason is not finding.reason:
+            return dataclasses.replace(finding, fatal=told is not None and told.fatal)  # a worker that died in the checks runs no more cases
+        return told
 
     def forward(self, trial: Trial, schedule: str, guard: str | None, calls: int, check: bool = False) -> list:
         """Call forward so many times on the case's inputs and compare each result with the right one.

@@ -38,7 +38,10 @@ class CudaMagics(Magics):
     @cell_magic
     def cuda(self, line: str, cell: str) -> Ran | None:
         """Run a CUDA program: by nvcc where there is a GPU, else on the CPU. A cell of kernels without a main is compiled only."""
-        options = parse_argstring(self.cuda, line)
+        try:
+            options = parse_argstring(self.cuda, line)
+        except ValueError as error:  # shlex's, of a quotation mark that stands alone
+            raise UsageError(f"%%cuda {line.strip()}: {str(error).rstrip('.').lower()}.") from None
         if not cell.strip():
             raise UsageError("%%cuda: the cell is empty; write a kernel, and a main that launches it.")
         return run(cell, check=options.check, count=options.count, device=options.device, arguments=options.arguments, seconds=options.seconds)

@@ -54,5 +54,7 @@ def _checked(model: Path) -> str:
     try:
         problems.read(model)
         return model.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, ProblemError) as error:
+    except ProblemError as error:  # it names the file
+        raise CannotMake(str(error)) from None
+    except (OSError, UnicodeDecodeError) as error:
         raise CannotMake(f"{model}: {error}") from None

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import inspect
 import random
-import re
 import sys
 import traceback
 import types
@@ -21,7 +20,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import cases as _cases
-from grader import syntax
+from grader import student, syntax
 from grader.cases import Case, ProblemError
 
 __all__ = ["Case", "Instance", "Problem", "ProblemError", "find", "flatten", "read"]
@@ -37,17 +36,10 @@ def find(submission: Path) -> Problem:
     or below a `model.py` are found, and so are handed-in names such as `groupnorm_ada.py`, `groupnorm-2.py` or
     `ada.groupnorm.py`. Raises ProblemError, which lists the known names, for anything else.
     """
-    submission = Path(submission).resolve()
-    for folder in (submission.parent, submission.parent.parent):
-        if (folder / "model.py").is_file() and submission.name != "model.py":
-            return read(folder / "model.py")
-    known = names()
-    for name in (submission.stem, submission.parent.name, submission.parent.parent.name):
-        if name in known:
-            return read(KERNELS_REF / name / "model.py")
-    for name in sorted(known, key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
-        if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
-            return read(KERNELS_REF / name / "model.py")
+    model = student.model_of(submission)
+    if model is not None:
+        return read(model)
+    submission, known = Path(submission).resolve(), names()
     near = difflib.get_close_matches(submission.stem, known, n=1)
     hint = f"did you mean {near[0]}.py?" if near else "the problems are " + ", ".join(known) + "."
     raise ProblemError(
@@ -57,7 +49,7 @@ def find(submission: Path) -> Problem:
 
 def names() -> list[str]:
     """Names of the problems in kernels_ref, sorted."""
-    return sorted(file.parent.name for file in KERNELS_REF.glob("*/model.py"))
+    return student.problems()
 
 
 def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:

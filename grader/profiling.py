@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
-from grader import cells, shown
+from grader import cells, shown, student
 from grader.desk import CannotCheck, Interrupted, _subject
 from grader.shown import Code, Image, Table, Words
 
@@ -110,13 +110,17 @@ class Sum:
 
 
 class Profile:
-    """Counters by kernel and line, the time, and pictures; displays itself. launches: one dict each, total: their Sum."""
+    """Counters by kernel and line, the time, and pictures; displays itself.
+
+    launches: one dict each, total: their Sum. untouched: whether it is an exercise that nobody has worked on.
+    """
 
     def __init__(self, subject: cells.Subject, device: str, found: dict, measured: list, untimed: str = ""):
         self.name, self.device, self.measured, self._untimed = subject.name, device, measured, untimed
         self.launches, self.lines = found["launches"], found["lines"]
         self.lowered, self.sizes = found["lowered"], found["sizes"]
         self._subject, self._sources = subject, found["sources"]
+        self.untouched = student.is_untouched(subject.text, subject.problem)
 
     @property
     def total(self) -> Sum:
@@ -154,7 +158,9 @@ class Profile:
     def parts(self, pictures: bool = True) -> list[object]:
         sizes = " and ".join("×".join(map(str, shape)) for shape in self.sizes)
         changed = "".join(f", {name} lowered to {value}" for name, value in self.lowered.items())
-        parts: list[object] = [Words(f"{self.name} on the {self.device}: {time(self.total.seconds)} predicted", "title")]
+        name = f"{self.name}, still as handed out," if self.untouched else self.name
+        parts: list[object] = [Words(f"{name} on the {self.device}: {time(self.total.seconds)} predicted", "title")]
+        parts += [Words(UNTOUCHED, "lead")] if self.untouched else []
         parts.append(Words(f"One forward for inputs of {sizes}{changed}. {caution(self.device)}", "soft"))
         parts.append(Table([_row(*one) for one in _alike(self.launches)], head=HEAD, numbers=range(2, len(HEAD) - 1)))
         if self.measured:
@@ -196,6 +202,7 @@ class Profile:
         return shown.bundle(self.parts())
 
 
+UNTOUCHED = "This is still the exercise as handed out: the figures are of what is there, not of a kernel that does its work."
 HEAD = ("kernel", "launch", "predicted", "DRAM bytes", "operations", "sectors a request", "bank conflicts", "lanes at work", "limited by")
 
 
@@ -273,15 +280,27 @@ class Comparison:
 
     def parts(self, pictures: bool = True) -> list[object]:
         names = _names(self.a, self.b)
-        first, second = names[::-1] if self.ratio >= 1 else names
-        faster = f"{first} is predicted {max(self.ratio, 1 / self.ratio):.2f} times as fast as {second}"
-        parts: list[object] = [Words(f"{faster} on the {self.a.device}", "title"), Words(caution(self.a.device), "soft")]
+        parts: list[object] = [Words(self._heading(names), "title"), Words(caution(self.a.device), "soft")]
         both = [(words, show, getattr(self.a.total, field), getattr(self.b.total, field)) for words, field, show in FIELDS]
         rows = [(words, show(a), show(b), change(a, b)) for words, show, a, b in both]
         parts.append(Table(rows, head=("", *names, "change"), numbers=(1, 2, 3)))
         if self.a.sizes != self.b.sizes:
             parts.append(Words("The two ran on inputs of different sizes: compare figures with care.", "soft"))
         return parts + ([Image(picture) for picture in self.pictures] if pictures else [])
+
+    def _heading(self, names: tuple[str, str]) -> str:
+        """Which is faster, unless one is not written yet; two that answer different problems have theirs beside their names."""
+        unwritten = list(dict.fromkeys(name for name, profile in zip(names, (self.a, self.b)) if profile.untouched))
+        if unwritten:
+            are = "is still the exercise" if len(unwritten) == 1 else "are still exercises"
+            return f"{' and '.join(unwritten)} {are} as handed out: how the two compare on the {self.a.device} says nothing yet"
+        files = [profile._subject.problem_file for profile in (self.a, self.b)]
+        different = files[0].resolve() != files[1].resolve()
+        problems = [f" (problem {cells.problem_name(file)})" if different else "" for file in files]
+        told = [name + problem for name, problem in zip(names, problems)]
+        first, second = told[::-1] if self.ratio >= 1 else told
+        faster = f"{first} is predicted {max(self.ratio, 1 / self.ratio):.2f} times as fast as {second}"
+        return f"{faster} on the {self.a.device}" + (": they answer different problems" if different else "")
 
     def __repr__(self) -> str:
         return shown.as_text(self.parts())

@@ -86,8 +86,8 @@ class State(msgspec.Struct, kw_only=True):
 
 
 def mark_of(verdict: Verdict) -> Mark | None:
-    """The verdict in brief; None for one that says nothing of the student: not attempted, interrupted, grader's fault."""
-    if verdict.outcome not in (Outcome.passed, Outcome.failed):
+    """The verdict in brief; None for one that says nothing of the student: not attempted, interrupted, grader's fault, no file to read."""
+    if verdict.outcome not in (Outcome.passed, Outcome.failed) or not verdict.submission.sha256:
         return None
     stage = verdict.first_problem
     cases = stage.cases if stage else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import functools
 import os
@@ -24,10 +25,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from simt.cache import cache_dir, user_cache
+
 PROJECT = Path(__file__).resolve().parent.parent
 GIB = 1 << 30
 MEMORY = 16 * GIB  # address space of a worker on the CPU
 KEEP = 64 * 1024  # bytes kept of the beginning and of the end of what the worker prints
+PIECE, MANY = 4096, 1000  # bytes of a piece that is small, and how many of them a program prints before they are let gather
 MARK = "GRADER_WORKER"  # an environment variable by which a worker's stray children are found again
 JUDGE = "GRADER_JUDGE"  # another with the judge's process number
 NONE = "none: resource limits and a process group only"
@@ -99,21 +103,29 @@ def _python_folders() -> list[str]:
 
 def extensions(sha256: str) -> Path:
     """Where torch builds for the file of this hash: another file's builds cannot get in its way."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "grader" / "extensions" / sha256[:16]
+    return user_cache() / "grader" / "extensions" / sha256[:16]
 
 
 def simt_cache() -> Path:
-    """Where simt keeps its builds: what simt.cache_dir() says, without loading torch, which the worker loads meanwhile."""
-    named = os.environ.get("SIMT_CACHE")
-    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simt"
+    """Where simt keeps its builds, as a path that means the same in the worker, whose current folder is another."""
+    return cache_dir()
 
 
 @contextlib.contextmanager
 def sole_builder(folder: Path) -> Iterator[None]:
-    """Wait until nobody else builds in this folder, and remove the locks that torch left in it when it was killed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".judge", "w") as file:
+    """Wait until nobody else builds in this folder, and remove the locks that torch left in it when it was killed.
+
+    A folder that cannot be written needs neither: what is in it can be used, and nobody builds there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / ".judge", "w")
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        yield
+        return
+    with file:
         fcntl.flock(file, fcntl.LOCK_EX)
         for lock in folder.glob("*/lock"):
             lock.unlink(missing_ok=True)
@@ -135,17 +147,28 @@ class Log:
 
     def _drain(self, descriptor: int) -> None:
         with contextlib.suppress(OSError), os.fdopen(descriptor, "rb", buffering=0) as stream:
-            while data := stream.read(1 << 16):
-                self.total += len(data)
-                room = KEEP - len(self.head)
-                self.head += data[:room] if room > 0 else b""
-                self.tail = (self.tail + (data[room:] if room > 0 else data))[-KEEP:]
+            buffer = memoryview(bytearray(1 << 16))
+            pieces = 0
+            while size := stream.readinto(buffer):
+                self._keep(bytes(buffer[:size]))
+                pieces += size < PIECE
+                if pieces > MANY:  # let some gather, or reading them takes as long as printing them
+                    time.sleep(0.001)
+
+    def _keep(self, data: bytes) -> None:
+        self.total += len(data)
+        room = max(0, KEEP - len(self.head))
+        self.head += data[:room]
+        self.tail += data[room:]
+        if len(self.tail) > 4 * KEEP:  # now and then, not for every piece: it copies all that is kept
+            del self.tail[:-KEEP]
 
     def text(self) -> str:
         """What was kept, as text."""
-        left_out = self.total - len(self.head) - len(self.tail)
+        tail = bytes(self.tail[-KEEP:])
+        left_out = self.total - len(self.head) - len(tail)
         middle = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
-        return (bytes(self.head) + middle + bytes(self.tail)).decode("utf-8", errors="replace")
+        return (bytes(self.head) + middle + tail).decode("utf-8", errors="replace")
 
 
 @dataclasses.dataclass(eq=False)

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import re
 import textwrap
+import tomllib
 from pathlib import Path
 
 from grader import syntax
@@ -14,6 +15,8 @@ from grader import syntax
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS_REF = ROOT / "kernels_ref"
 KERNELS_STUDENT = ROOT / "kernels_student"
+
+PRINTS = "skeletons.toml"  # in kernels_ref: each exercise's fingerprint as handed out, for a copy of the course without the solutions
 
 BACKWARD = "_backward"  # the exercise NAME_backward has problem NAME and is made from kernels_ref/NAME/backward.py
 
@@ -40,10 +43,35 @@ def source_of(exercise: str) -> Path:
     return KERNELS_REF / problem_of(exercise) / file
 
 
+def problems() -> list[str]:
+    """The problems of the course, sorted."""
+    return sorted(file.parent.name for file in KERNELS_REF.glob("*/model.py"))
+
+
 def exercises() -> list[str]:
-    """The problems of the course, each followed by its NAME_backward if there is one; sorted."""
-    found = {file.parent.name for file in KERNELS_REF.glob("*/model.py")}
-    return sorted(found | {file.parent.name + BACKWARD for file in KERNELS_REF.glob("*/backward.py")})
+    """The problems of the course, each followed by its NAME_backward if there is one; sorted. A copy without solutions has the same."""
+    found = set(problems())
+    backward = {file.parent.name + BACKWARD for file in KERNELS_REF.glob("*/backward.py")}
+    return sorted(found | backward | {name for name in _prints() if problem_of(name) in found})
+
+
+def model_of(submission: Path) -> Path | None:
+    """The model.py that a file answers: beside or above it, or named by the file or its folder; None where nothing tells.
+
+    A handed-in name holds its problem's: `groupnorm_ada.py`, `groupnorm-2.py`, `ada.groupnorm.py`.
+    """
+    submission = Path(submission).resolve()
+    for folder in (submission.parent, submission.parent.parent):
+        if (folder / "model.py").is_file() and submission.name != "model.py":
+            return folder / "model.py"
+    known = problems()
+    for name in (submission.stem, submission.parent.name, submission.parent.parent.name):
+        if name in known:
+            return KERNELS_REF / name / "model.py"
+    for name in sorted(known, key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
+        if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
+            return KERNELS_REF / name / "model.py"
+    return None
 
 
 def empty_places(text: str) -> list[int]:
@@ -54,10 +82,14 @@ def empty_places(text: str) -> list[int]:
 
 
 def given_lines(text: str, exercise: str) -> set[int]:
-    """Lines, from 1, that a file has from the exercise's stub: none where it was not made from it, that is where it lacks most of the stub."""
-    if exercise not in exercises():
+    """Lines, from 1, that a file has from the exercise's stub: none where it was not made from it, that is where it lacks most of the stub.
+
+    None either in a copy without solutions, which cannot make the stub again.
+    """
+    source = source_of(exercise)
+    if not source.is_file():
         return set()
-    stub = [line for line in skeleton(source_of(exercise).read_text(encoding="utf-8"), exercise).splitlines() if line.strip()]
+    stub = [line for line in skeleton(source.read_text(encoding="utf-8"), exercise).splitlines() if line.strip()]
     lines = text.splitlines()
     if 2 * len(set(stub) & set(lines)) < len(set(stub)):
         return set()
@@ -99,6 +131,7 @@ def is_untouched(source: str, problem_name: str) -> bool:
     """True if a submission is the skeleton, whatever was done to its comments, docstrings and spaces.
 
     An older skeleton, known by the stamp in its last line, is untouched too. A file that does not parse is not.
+    Where the solution was not handed out, the skeleton's fingerprint was.
     """
     try:
         mine = fingerprint(source)
@@ -109,13 +142,13 @@ def is_untouched(source: str, problem_name: str) -> bool:
         return True
     solution = source_of(problem_name)
     if not solution.is_file():
-        return False
+        return _prints().get(problem_name) == mine
     made = skeleton(solution.read_text(encoding="utf-8"), problem_name)
     return bool(STAMP.search(made)) and fingerprint(made) == mine
 
 
 def write_all() -> tuple[list[Path], list[Path]]:
-    """Write kernels_student/NAME.py for every solution. Returns (written, kept).
+    """Write kernels_student/NAME.py for every solution, and the fingerprints of all. Returns (written, kept).
 
     A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one.
     """
@@ -130,6 +163,10 @@ def write_all() -> tuple[list[Path], list[Path]]:
             continue
         path.write_text(text, encoding="utf-8")
         written.append(path)
+    prints = _prints_text()
+    if prints != _read_prints():
+        (KERNELS_REF / PRINTS).write_text(prints, encoding="utf-8")
+        written.append(KERNELS_REF / PRINTS)
     return written, kept
 
 
@@ -145,6 +182,8 @@ def check_all() -> list[str]:
     for path in sorted(KERNELS_STUDENT.glob("*.py")):
         if path not in wanted:
             problems.append(f"{_short(path)} has no {_short_source(path.stem)}.")
+    if _prints_text() != _read_prints():
+        problems.append(f"kernels_ref/{PRINTS} is not what the solutions make.")
     return problems
 
 
@@ -177,6 +216,27 @@ def _wanted() -> dict[Path, str]:
         if STAMP.search(text):
             wanted[KERNELS_STUDENT / f"{name}.py"] = text
     return wanted
+
+
+def _prints() -> dict[str, str]:
+    """Each exercise's fingerprint as it was handed out; empty where the file is missing or damaged."""
+    try:
+        return tomllib.loads(_read_prints())
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def _read_prints() -> str:
+    file = KERNELS_REF / PRINTS
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def _prints_text() -> str:
+    """What skeletons.toml should hold. An exercise that is handed out without its solution keeps its line."""
+    kept = {name: digits for name, digits in _prints().items() if not source_of(name).is_file() and (KERNELS_STUDENT / f"{name}.py").is_file()}
+    made = {path.stem: STAMP.search(text)["print"] for path, text in _wanted().items()}
+    lines = [f'{name} = "{digits}"' for name, digits in sorted((kept | made).items())]
+    return "\n".join(["# The exercises as handed out, by `grader student`: students' files are told from these where the solutions are missing.", *lines, ""])
 
 
 def _short(path: Path) -> str:

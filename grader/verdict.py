@@ -275,6 +275,7 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: float
     sandbox: str
     output: str = ""  # the end of what the program printed
+    settings: dict[str, str] = {}  # the problem's literals that --set replaced, as text
 
     def stage(self, name: StageName | str) -> Stage:
         """The stage of that name; KeyError if the verdict has none."""

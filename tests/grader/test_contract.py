@@ -76,6 +76,11 @@ def test_a_syntax_error_is_told_with_its_line(text, line):
     assert f"line {line}" in broken.message
 
 
+def test_what_is_too_deep_for_the_parser_is_told_in_words():
+    """Python's own error has no text there."""
+    assert verdict_on("x = " + "-" * 100_000 + "1").message == "Python cannot parse the file: an expression in it is nested too deeply."
+
+
 @pytest.mark.parametrize("text", ["x = '\0'", "(" * 500 + ")" * 500, "x = " + "-" * 100_000 + "1"])
 def test_what_breaks_the_parser_is_a_syntax_error(text):
     assert verdict_on(text).reason is Reason.syntax_error

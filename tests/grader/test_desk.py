@@ -204,13 +204,19 @@ def test_class_of_a_notebook():
 
 
 @pytest.mark.parametrize(
-    "what, says", [("nothing_there", "the problems are"), (type("ModelNew", (), {}), "Which problem"), ("README.md", "No problem is called")]
+    "what, says",
+    [
+        *[("nothing_there", "the problems are"), (type("ModelNew", (), {}), "Which problem"), ("README.md", "No problem is called")],
+        *[(3, "nothing to check in 3"), (None, "nothing to check in None"), ("", "nothing to check in ''")],
+    ],
 )
 def test_nothing_to_check(what, says):
     """Is a mistake in the call one sentence, which IPython shows without a traceback?"""
     with pytest.raises(desk.CannotCheck, match=says) as caught:
         desk.check(what)
     assert caught.value._render_traceback_() == [str(caught.value)]
+    with pytest.raises(desk.CannotCheck, match="There is no problem 3"):
+        desk.check(what, problem=3)
 
 
 @cpu_only

@@ -1,9 +1,12 @@
 """grader.profile, grader.compare and %%cuda: do they show the numbers that follow from the code, and say what is wrong with a cell?"""
 
+import copy
+import dataclasses
 import textwrap
 
 import pytest
 import torch
+from IPython.core.error import UsageError
 
 import grader
 from grader import desk, magic, profiling, shown
@@ -91,6 +94,25 @@ def test_compare(profiles):
     assert set(made._repr_mimebundle_()) >= {"text/plain"}
 
 
+def test_unwritten():
+    """Is an exercise as handed out told to be one, in its profile and in the heading of a comparison?"""
+    stub = grader.profile("bias_scale_sigmoid")
+    assert repr(stub).startswith("bias_scale_sigmoid.py, still as handed out, on the H200:") and profiling.UNTOUCHED in repr(stub)
+    heading = repr(profiling.Comparison(stub, stub)).splitlines()[0]
+    assert "still exercises as handed out" in heading and "as fast as" not in heading
+
+
+def test_different_problems(profiles, tmp_path):
+    """Does the heading say so where the two kernels answer different problems, and only there?"""
+    near, far = profiles
+    (tmp_path / "other.py").write_text(MODEL)
+    other = copy.copy(far)
+    other._subject = dataclasses.replace(far._subject, problem_file=tmp_path / "other.py")
+    heading = repr(profiling.Comparison(near, other)).splitlines()[0]
+    assert "(problem other)" in heading and heading.endswith(": they answer different problems")
+    assert "problem" not in repr(profiling.Comparison(near, far)).splitlines()[0]
+
+
 def test_same_words_in_html(profiles):
     """Has the HTML of a profile the table's every cell?"""
     page, text = shown.as_html(profiles[1].parts(pictures=False)), shown.as_text(profiles[1].parts(pictures=False))
@@ -144,3 +166,5 @@ def test_extension(monkeypatch):
     shell.run_line_magic("load_ext", "grader")
     made = shell.run_cell_magic("cuda", "", "__global__ void k() {}\n")
     assert repr(made).startswith("Kernel k compiled")
+    with pytest.raises(UsageError, match="no closing quotation"):
+        shell.run_cell_magic("cuda", '"abc', "__global__ void k() {}\n")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import simt
 from grader import sandbox
 from grader.cases import ProblemError
 from grader.judge import Limits, Refused, grade
@@ -251,6 +252,23 @@ def test_the_exercise_as_handed_out_is_not_attempted(tmp_path):
     assert grade(path).outcome is Outcome.not_attempted
 
 
+@pytest.mark.parametrize("source", ["", "def f(:\n"])
+def test_a_verdict_without_a_run_names_the_problem_too(tmp_path, source):
+    """Is the problem of a handed-in file that is not read any further the same as that of one that is graded?"""
+    for file, name in (("groupnorm_ada.py", "groupnorm"), ("ada.conv2d_backward.py", "conv2d_backward")):
+        (tmp_path / file).write_text(source)
+        assert grade(tmp_path / file).problem == name
+
+
+def test_a_handed_in_exercise_without_its_stamp_is_not_attempted(tmp_path):
+    """Is the stub known under the student's own name for it, and without its last line?"""
+    from grader import student
+
+    text = (student.KERNELS_STUDENT / "groupnorm.py").read_text()
+    (tmp_path / "groupnorm_bob.py").write_text(student.STAMP.sub("", text))
+    assert grade(tmp_path / "groupnorm_bob.py").outcome is Outcome.not_attempted
+
+
 def test_a_problem_that_no_name_leads_to_is_the_callers_fault(tmp_path):
     path = tmp_path / "no_such_problem.py"
     path.write_text(RIGHT)
@@ -407,6 +425,35 @@ def test_a_misaligned_access_that_stops_the_kernel_is_told_with_its_address(judg
     assert "16 bytes at once of `" in said and ("It begins at byte 8 of 24, 8 past" in said or "It begins at byte 4 of 24, 4 past" in said)
 
 
+@pytest.mark.parametrize("error, outcome", [(simt.CacheError("The folder is full: set SIMT_CACHE."), "error"), (ValueError("SIMT_THREADS is 'x'."), "refused")])
+def test_a_machine_that_cannot_build_is_told_at_once(monkeypatch, judged, error, outcome):
+    """Does what no submission can build with end the grading with its sentence, before the worker compiles everything again?"""
+
+    def fail():
+        raise error
+
+    monkeypatch.setattr(simt, "warm_up", fail)
+    monkeypatch.setattr("grader.client.Client.ask", lambda *_: pytest.fail("the worker was asked to build"))
+    if outcome == "refused":
+        with pytest.raises(Refused, match="SIMT_THREADS is 'x'"):
+            judged(RIGHT)
+        return
+    verdict = judged(RIGHT)
+    assert (verdict.outcome, verdict.reason) == (Outcome.error, Reason.grader_error)
+    assert verdict.first_problem.name is StageName.build and verdict.first_problem.message == str(error)
+
+
+def test_a_write_beside_a_tensor_is_told_with_its_thread(judged):
+    """A plain run sees the bytes beside a tensor changed after the launch: is the sentence the checks' one, with the kernel's line?"""
+    source = CUDA.replace("if (i < n) y[i] = x[i] * s[i % width];", "if (i <= n) y[i] = s[i % width] * (i < n ? x[i] : 0.f);  // here")
+    verdict = judged(source)
+    (evidence,) = verdict.first_problem.evidence
+    assert (verdict.first_problem.name, verdict.reason) == (StageName.correct, Reason.out_of_bounds)
+    assert (evidence.thread, evidence.block, evidence.line) == ([6, 0, 0], [0, 0, 0], line_of(source, "// here"))
+    assert "writes element 6 of `y`" in verdict.first_problem.message
+    assert [case.reason for case in verdict.stage("correct").cases] == [Reason.out_of_bounds] * 2
+
+
 def test_a_missing_barrier_is_a_race(judged):
     racing = CUDA.replace(
         "if (i < n) y[i] = x[i] * s[i % width];",
@@ -422,8 +469,6 @@ def test_a_missing_barrier_is_a_race(judged):
 
 
 def test_simts_cache_is_where_simt_says():
-    import simt
-
     assert sandbox.simt_cache() == simt.cache_dir()
 
 

@@ -64,6 +64,13 @@ def test_says_what_is_wrong_with_a_file_that_is_no_problem(tmp_path):
     assert not (student.KERNELS_REF / "never_made").exists()
 
 
+def test_names_a_file_that_is_not_there_once(tmp_path):
+    """Is the path in the sentence, and only once?"""
+    with pytest.raises(new.CannotMake) as error:
+        new.problem("mine", tmp_path / "nowhere.py", tmp_path)
+    assert str(error.value).count("nowhere.py") == 1
+
+
 def test_help_names_it():
     """Is the command listed?"""
     assert "new" in subprocess.run([sys.executable, "-m", "grader", "--help"], capture_output=True, text=True, check=True).stdout

@@ -241,6 +241,17 @@ def test_a_link_stays_a_link(file, tmp_path):
     assert file.is_symlink() and "conv2d" in (tmp_path / "elsewhere.json").read_text()
 
 
+def test_a_file_that_is_not_there_is_no_try(file, tmp_path, monkeypatch):
+    """Graded in a folder where there is no such file: does progress still say that the problem was not tried?"""
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(cli.cli, ["grade", "kernels_student/conv2d.py"])
+    assert best()["conv2d"] == progress.NOT_TRIED
+    (tmp_path / "kernels_student").mkdir()
+    (tmp_path / "kernels_student" / "conv2d.py").write_text("def f(:")
+    CliRunner().invoke(cli.cli, ["grade", "kernels_student/conv2d.py"])
+    assert best()["conv2d"] == "failed in contract: syntax error"
+
+
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 

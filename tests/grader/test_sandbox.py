@@ -1,6 +1,8 @@
-"""Is a worker that was just being started ended by Ctrl-C, too?"""
+"""Is a worker that was just being started ended by Ctrl-C, too, where do its caches lie, and what is kept of what it prints?"""
 
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+import simt
 from grader import sandbox
 
 FILE = Path(__file__)
@@ -30,6 +33,59 @@ def pressed(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield started
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("variable", ["SIMT_CACHE", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("named, meant", [("~/c", "home/c"), ("c", "here/c"), ("../c", "here/../c"), ("", "home/.cache")])
+def test_what_a_cache_path_means(monkeypatch, tmp_path, variable, named, meant):
+    """Do simt, the judge and the worker, which runs elsewhere, mean one folder: with ~ the home's, and a relative one from here?"""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("SIMT_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, named)
+    expected = tmp_path / meant if variable == "SIMT_CACHE" and named else tmp_path / meant / "simt"
+    assert sandbox.simt_cache() == simt.cache_dir() == expected
+    if variable == "XDG_CACHE_HOME":
+        assert sandbox.extensions("f" * 64) == tmp_path / meant / "grader" / "extensions" / ("f" * 16)
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_a_cache_that_cannot_be_written_needs_no_lock(monkeypatch, tmp_path, code):
+    """Can what was built before be used from a folder that is read-only, and is any other trouble with it still told?"""
+
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    with sandbox.sole_builder(tmp_path):
+        entered = True
+    assert entered
+    code = errno.ENOSPC
+    with pytest.raises(OSError, match="No space"), sandbox.sole_builder(tmp_path):
+        pass
+
+
+def test_small_pieces_cost_the_reader_little():
+    """A program writes 200,000 lines one by one: does reading them take a small part of its time, and keep the beginning and the end?"""
+    reader, writer = os.pipe()
+    log = sandbox.Log(reader)
+    lines = b"".join(b"line %06d\n" % n for n in range(200_000))
+    program = "import os\nfor n in range(200_000): os.write(1, b'line %06d\\n' % n)"
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", program], stdout=writer, check=True)
+    os.close(writer)
+    log.thread.join(20)
+    assert not log.thread.is_alive() and log.total == len(lines)
+    text = log.text()
+    assert text.startswith(lines[: sandbox.KEEP].decode()) and text.endswith(lines[-sandbox.KEEP :].decode())
+    assert f"[... {len(lines) - 2 * sandbox.KEEP} bytes left out ...]" in text
+    now, then = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    read = now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
+    wrote = then.ru_utime + then.ru_stime - used.ru_utime - used.ru_stime
+    assert read < 0.3 * wrote, (read, wrote)
 
 
 def test_ctrl_c_while_a_worker_starts(pressed, tmp_path):

@@ -181,9 +181,9 @@ def test_an_unknown_problem_is_never_untouched(house):
 
 def test_writing_then_checking_finds_no_drift(house):
     """Does check_all accept what write_all wrote, and write_all find nothing more to do?"""
-    assert student.check_all() == ["kernels_student/double_it.py is missing."]
+    assert student.check_all() == ["kernels_student/double_it.py is missing.", "kernels_ref/skeletons.toml is not what the solutions make."]
     written, kept = student.write_all()
-    assert [path.name for path in written] == ["double_it.py"] and kept == []
+    assert [path.name for path in written] == ["double_it.py", "skeletons.toml"] and kept == []
     assert student.check_all() == [] and student.write_all() == ([], [])
 
 
@@ -191,8 +191,9 @@ def test_drift_is_found_and_mended(house):
     """Is a changed solution seen, and the untouched student file made anew?"""
     student.write_all()
     (house / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION.replace("int n", "long n"))
-    assert student.check_all() == ["kernels_student/double_it.py is not what kernels_ref/double_it/solution.py makes."]
-    assert [path.name for path in student.write_all()[0]] == ["double_it.py"]
+    told = ["kernels_student/double_it.py is not what kernels_ref/double_it/solution.py makes.", "kernels_ref/skeletons.toml is not what the solutions make."]
+    assert student.check_all() == told
+    assert [path.name for path in student.write_all()[0]] == ["double_it.py", "skeletons.toml"]
     assert student.check_all() == []
 
 
@@ -203,7 +204,7 @@ def test_a_students_work_is_never_overwritten(house):
     path.write_text(MADE.replace("int n) {", "int n) { y[0] = 1;"))
     (house / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION.replace("int n", "long n"))
     written, kept = student.write_all()
-    assert written == [] and kept == [path] and "y[0] = 1" in path.read_text()
+    assert path not in written and kept == [path] and "y[0] = 1" in path.read_text()
 
 
 def test_a_student_file_without_a_solution_is_told(house):
@@ -211,6 +212,40 @@ def test_a_student_file_without_a_solution_is_told(house):
     student.write_all()
     (house / "kernels_student" / "old.py").write_text("x = 1\n")
     assert student.check_all() == ["kernels_student/old.py has no kernels_ref/old/solution.py."]
+
+
+@pytest.fixture
+def handout(house):
+    """The same as it is handed out: with an exercise for gradients, and without the solutions."""
+    folder = house / "kernels_ref" / "double_it"
+    (folder / "model.py").write_text("")
+    (folder / "backward.py").write_text(SOLUTION.replace("2 * x[i]", "x[i] / 2"))
+    student.write_all()
+    for name in ("solution.py", "backward.py"):
+        (folder / name).unlink()
+    return house
+
+
+def test_a_handout_has_every_exercise(handout):
+    """Are all exercises known without their solutions, and still when `grader student` ran there or a file is gone?"""
+    assert student.exercises() == ["double_it", "double_it_backward"]
+    assert student.write_all() == ([], []) and student.exercises() == ["double_it", "double_it_backward"]
+    (handout / "kernels_student" / "double_it_backward.py").unlink()
+    assert student.exercises() == ["double_it", "double_it_backward"]
+
+
+@pytest.mark.parametrize("name", ["double_it", "double_it_backward"])
+def test_a_handouts_stub_is_untouched_without_its_stamp(handout, name):
+    """Is a stub whose last line was deleted told from one that somebody has worked on, and are its lines no obstacle to a check?"""
+    text = student.STAMP.sub("", (handout / "kernels_student" / f"{name}.py").read_text())
+    assert student.is_untouched(text, name) and not student.is_untouched(text.replace("int n)", "long n)"), name)
+    assert student.given_lines(text, name) == set()
+
+
+def test_a_damaged_list_of_skeletons_is_no_trouble(handout):
+    """Does a copy whose skeletons.toml cannot be read know its problems all the same?"""
+    (handout / "kernels_ref" / "skeletons.toml").write_text("double_it = ")
+    assert student.exercises() == ["double_it"] and not student.is_untouched("x = 1\n", "double_it")
 
 
 @pytest.mark.parametrize("name", [name for name in student.exercises() if student.source_of(name).is_file()])
