@@ -23,3 +23,6 @@ c.LanguageServerManager.autodetect = False  # looking for language servers start
 
 # The course's own defaults, in overrides.json; what a student sets in the Settings menu still wins.
 c.LabApp.app_settings_dir = str(HERE)
+
+# Without this a slow save and the autosave after it show "File Changed"; why is said in its plugin.js.
+c.LabApp.extra_labextensions_path = [str(HERE / "labextensions")]

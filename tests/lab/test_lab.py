@@ -329,8 +329,53 @@ def test_a_student_fails_sees_why_mends_it_and_passes(lab, page, pictures):
     assert f"1 of {len(list((ROOT / 'kernels_student').glob('*.py')))} problems solved." in output.inner_text()
     assert "conv2d" in (lab.state / "grader" / "progress.json").read_text()
 
+    a_slow_save_is_no_other_programs(lab, page)
+    another_programs_change_is_noticed(lab, page)
     asked_nothing_of_the_network(lab, page)
     ends_with_ctrl_c(lab)
+
+
+def a_slow_save_is_no_other_programs(lab, page):
+    """A save asked for while another is in progress waits, and then saves what was typed last: nobody is told of a changed file."""
+    written, held = [], []
+
+    def hold(route):
+        """Lets all through but the question that follows the first save's writing."""
+        if route.request.method == "PUT":
+            written.append(route)
+        if written and not held and route.request.method == "GET":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(re.compile(r"/api/contents/lessons/01_naive_conv\.ipynb\?"), hold)
+    new_cell(page, "'typed before'")
+    while not held:  # until autosave comes
+        page.wait_for_timeout(50)
+    new_cell(page, "'typed meanwhile'")
+    page.keyboard.press("Control+s")
+    page.wait_for_timeout(1000)  # for what must not come
+    assert len(written) == 1 and not page.locator(".jp-Dialog").count()
+    with page.expect_response(lambda answer: len(written) == 2 and answer.request.method == "GET" and "01_naive_conv" in answer.url):
+        held[0].continue_()  # then the second save begins, writes, and asks, too
+    page.unroute_all()
+    text = (lab.course / "lessons" / "01_naive_conv.ipynb").read_text()
+    assert "typed before" in text and "typed meanwhile" in text and not page.locator(".jp-Dialog").count()
+
+
+def another_programs_change_is_noticed(lab, page):
+    """What another program has written is not overwritten unasked."""
+    notebook = lab.course / "lessons" / "01_naive_conv.ipynb"
+    page.locator('.lm-DockPanel .lm-TabBar-tab.jp-mod-dirty:has-text("01_naive_conv")').wait_for(state="detached")  # else autosave asks first
+    notebook.write_text(notebook.read_text() + "\n")
+    new_cell(page, "'typed here'")
+    page.keyboard.press("Control+s")
+    dialog = page.locator(".jp-Dialog", has_text="has changed on disk")
+    dialog.wait_for()
+    assert "typed here" not in notebook.read_text()
+    with page.expect_response(lambda answer: answer.request.method == "PUT" and "01_naive_conv" in answer.url):
+        dialog.get_by_role("button", name="Overwrite").click()
+    assert "typed here" in notebook.read_text()
 
 
 def asked_nothing_of_the_network(lab, page):
