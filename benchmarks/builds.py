@@ -1,11 +1,12 @@
 """Times how long a limit file takes to be built where nothing of it is there yet, with nvcc, one after another.
 
-    python benchmarks/builds.py             all of them; writes data/builds.json
-    python benchmarks/builds.py NAME …      these, for example conv_groupnorm_maxpool/limit; groupnorm is that problem's solution
+    python benchmarks/builds.py             all limit files; writes data/builds.json
+    python benchmarks/builds.py NAME …      only these: PROBLEM/limit… is that limit file, PROBLEM alone is its solution.py
 
 Each is built in a process and an extension folder of its own. Counted are the seconds of importing the file, in which load_inline
 builds it; torch is imported before. `benchmarks/limits.py --write` puts the sentence into the README. What else the machine does
-makes it slower: the cores at its disposal and the load stand in the file.
+makes it slower: the cores at its disposal and the load stand in the file. The exit status is 1 if one took more than the 15 s that
+tests/kernels_ref/test_limits.py allows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 from grader.contract import code_digest  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "data" / "builds.json"
-AT_MOST = 15.0  # seconds that a reference may take
+AT_MOST = 15.0  # seconds a file
 IMPORT = """
 import importlib.util, sys, time
 import torch, torch.utils.cpp_extension
@@ -68,11 +69,14 @@ def main(names: tuple[str, ...], out: Path) -> None:
         raise click.ClickException(f"{', '.join(sorted(unknown))}: no such reference; they are {', '.join(there)}.")
     data = json.loads(out.read_text()) if names and out.exists() else {"files": {}}
     data |= {"machine": machine(), "cores": len(os.sched_getaffinity(0))}
+    late = False
     for name in names or [name for name in there if "/" in name]:
         seconds, load = seconds_of(there[name]), os.getloadavg()[0]
         data["files"][name] = {"seconds": round(seconds, 2), "load": round(load, 1), "code": code_digest(there[name].read_text(encoding="utf-8"))}
-        print(f"{name}: {seconds:.1f} s, load {load:.1f}", flush=True)
+        late |= seconds > AT_MOST
+        print(f"{name}: {seconds:.1f} s, load {load:.1f}{f': more than {AT_MOST:g} s' if seconds > AT_MOST else ''}", flush=True)
         out.write_text(json.dumps(data, indent=1) + "\n")
+    sys.exit(late)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@
 Each program is compiled by nvcc with line numbers, run plainly, and run under each of the sanitizer's four tools. A defect may
 hang the program: a run that takes too long is killed, and counts by what it had reported until then. Results of other programs
 that the data file already holds stay. A limit file (kernels_ref/NAME/limit*.py, said as NAME/limit) runs two images of full size
-(FEW: smaller ones) and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
+(FEW: smaller ones; MORE: others besides) and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
 data/sanitizer_limits.json keeps what the tools told, for limits.py.
 """
 
@@ -38,6 +38,8 @@ COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 # Sizes of a limit file's run where two images of full size take too long. These are small, but a block refills its ring of places in
 # shared memory and uses the groups' places again, without which a tool has nothing to find there.
 FEW = {"groupnorm": {"batch_size": 1122, "features": 8, "dim1": 32, "dim2": 32}}
+# And a size for a kernel that neither the full size nor the counted cases reach: images too wide for the chip, several for each block.
+MORE = {"conv_sigmoid_groupnorm": [{"batch_size": 60, "height": 21, "width": 300}]}
 TOOLS = {
     "memcheck": ["--leak-check", "full"],
     "racecheck": ["--racecheck-report", "all"],
@@ -115,7 +117,8 @@ def run_limit(file: Path) -> None:
     import torch
 
     module = references.load(file)
-    for case in [references.full(file, **FEW.get(file.parent.name, {"batch_size": 2})), *references.counted_cases(file)]:
+    sizes = [FEW.get(file.parent.name, {"batch_size": 2}), *MORE.get(file.parent.name, [])]
+    for case in [*(references.full(file, **size) for size in sizes), *references.counted_cases(file)]:
         instance = references.problem(file).instantiate(case, 0, "cpu")
         model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
         model.load_state_dict(instance.model.state_dict())

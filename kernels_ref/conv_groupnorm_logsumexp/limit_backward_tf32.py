@@ -17,6 +17,9 @@ For the formulas see backward.py; benchmarks/data/bench.json has the times.
 
 For 3x3 kernels, up to 8 input and 64 output channels, on GPUs of compute capability 8.0 or later with 150 KB of
 shared memory a block. Every other shape, and every other GPU, has the kernels of backward.py.
+
+Known fault: halves are scaled by the largest value of an image. One pixel of 1e6 or more among ordinary ones makes that
+image's gradients wrong, and NaN from about 1e12 on.
 """
 
 import torch

@@ -16,9 +16,17 @@ import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
+# What the binding needs of torch: <torch/extension.h> has it, too, and takes twice as long to compile. Where there is
+# no GPU, load_inline is simt's, which needs none of it.
+binding_headers = r"""
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+"""
+
 cpp_source = r"""
 #include <climits>
-#include <torch/extension.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -32,18 +40,17 @@ const char* conv_groupnorm_maxpool_launch(const float* x, const float* conv_weig
                                           double clamp_min, double clamp_max, void* stream);
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.
-static void check(const torch::Tensor& t, const char* name, int64_t dims, const torch::Device& device) {
+static void check(const at::Tensor& t, const char* name, int64_t dims, const at::Device& device) {
     TORCH_CHECK(t.is_cuda(), name, " is on ", t.device(), ": move it to the GPU with .cuda()");
     TORCH_CHECK(t.device() == device, name, " is on ", t.device(), ", x on ", device, ": move both to one GPU");
-    TORCH_CHECK(t.scalar_type() == torch::kFloat32, name, " is ", t.scalar_type(), ", not float32: use .float()");
+    TORCH_CHECK(t.scalar_type() == at::kFloat, name, " is ", t.scalar_type(), ", not float32: use .float()");
     TORCH_CHECK(t.dim() == dims, name, " has ", t.dim(), " dimensions instead of ", dims);
     for (int64_t size : t.sizes()) TORCH_CHECK(size <= INT_MAX, name, " has a side longer than 2^31 - 1");
 }
 
-torch::Tensor conv_groupnorm_maxpool_forward(torch::Tensor x, torch::Tensor conv_weight, torch::Tensor conv_bias,
-                                             torch::Tensor gn_weight, torch::Tensor gn_bias, torch::Tensor scale,
-                                             int64_t groups, double eps, int64_t pool, double clamp_min,
-                                             double clamp_max) {
+at::Tensor conv_groupnorm_maxpool_forward(at::Tensor x, at::Tensor conv_weight, at::Tensor conv_bias,
+                                          at::Tensor gn_weight, at::Tensor gn_bias, at::Tensor scale, int64_t groups,
+                                          double eps, int64_t pool, double clamp_min, double clamp_max) {
     check(x, "x", 4, x.device());
     check(conv_weight, "the convolution's weight", 4, x.device());
     check(conv_bias, "the convolution's bias", 1, x.device());
@@ -54,7 +61,7 @@ torch::Tensor conv_groupnorm_maxpool_forward(torch::Tensor x, torch::Tensor conv
     const int64_t OC = conv_weight.size(0), KH = conv_weight.size(2), KW = conv_weight.size(3);
     TORCH_CHECK(conv_weight.size(1) == C, "x has ", C, " channels, the weight is for ", conv_weight.size(1));
     TORCH_CHECK(H >= KH && W >= KW, "the image (", H, " x ", W, ") is smaller than the kernel (", KH, " x ", KW, ")");
-    TORCH_CHECK(scale.sizes() == torch::IntArrayRef({OC, 1, 1}), "scale must be (", OC, ", 1, 1), not ", scale.sizes());
+    TORCH_CHECK(scale.sizes() == at::IntArrayRef({OC, 1, 1}), "scale must be (", OC, ", 1, 1), not ", scale.sizes());
     TORCH_CHECK(conv_bias.size(0) == OC && gn_weight.size(0) == OC && gn_bias.size(0) == OC,
                 "every bias and weight needs one element for each of ", OC, " output channels");
     TORCH_CHECK(groups > 0 && OC % groups == 0, OC, " channels cannot be cut into ", groups, " equal groups");
@@ -70,10 +77,10 @@ torch::Tensor conv_groupnorm_maxpool_forward(torch::Tensor x, torch::Tensor conv
     scale = scale.contiguous();
 
     const c10::cuda::CUDAGuard guard(x.device());
-    torch::Tensor y = torch::empty({N, OC, OH / pool, OW / pool}, x.options());
+    at::Tensor y = at::empty({N, OC, OH / pool, OW / pool}, x.options());
     if (y.numel() == 0) return y;  // a grid of no blocks is a launch error
     const int64_t floats = conv_groupnorm_maxpool_workspace(N, C, H, W, OC, KH, KW, groups, pool);
-    torch::Tensor workspace = torch::empty({floats}, x.options());
+    at::Tensor workspace = at::empty({floats}, x.options());
     const char* error = conv_groupnorm_maxpool_launch(
         x.data_ptr<float>(), conv_weight.data_ptr<float>(), conv_bias.data_ptr<float>(), gn_weight.data_ptr<float>(),
         gn_bias.data_ptr<float>(), scale.data_ptr<float>(), y.data_ptr<float>(), workspace.data_ptr<float>(), N, C, H,
@@ -1121,7 +1128,7 @@ const char* conv_groupnorm_maxpool_launch(const float* x, const float* conv_weig
 
 kernels = load_inline(
     name="conv_groupnorm_maxpool_fp32",
-    cpp_sources=cpp_source,
+    cpp_sources=(binding_headers if torch.cuda.is_available() else "") + cpp_source,
     cuda_sources=cuda_source,
     functions=["conv_groupnorm_maxpool_forward"],
     extra_cuda_cflags=["-O3"],

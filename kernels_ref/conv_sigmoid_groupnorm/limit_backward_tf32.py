@@ -10,6 +10,9 @@ see backward.py.
 Where an image does not fit, or its rows do not lie well, the convolution runs twice, and its result's gradient is
 written once and read twice. Every other shape, and every GPU before compute capability 8.0, has simple kernels.
 benchmarks/data/bench.json has the times.
+
+Known fault: halves are scaled by the largest value around, a tile's in forward and an image's in backward. Beside one
+of 1e8 to 1e15, values of ordinary size lose their digits, and the results near it are wrong.
 """
 
 import torch

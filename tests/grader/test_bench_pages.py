@@ -1,4 +1,4 @@
-"""Are the README's table, the ladders and the sweep's page what the committed data say?"""
+"""Are the README's table, the ladders, the sweep's page and the counters' what the committed data say?"""
 
 import copy
 import json
@@ -13,6 +13,7 @@ from grader.bench import tables
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
+import counters  # noqa: E402
 import limits  # noqa: E402
 
 DATA = limits.read(limits.BENCH)
@@ -220,3 +221,34 @@ def test_the_sweeps_page_has_a_picture_and_sentences_a_model(tmp_path):
     if limits.SWEEP.exists():
         swept = json.loads(limits.SWEEP.read_text())
         assert (ROOT / "benchmarks" / "SWEEP.md").read_text() == limits.sweep_page(swept)
+
+
+# --- the counters ----------------------------------------------------------------------------------------------------
+
+
+def test_the_counters_are_judged_by_todays_rules():
+    """Does `python benchmarks/counters.py --table` leave its page, and the verdicts in its data, as they are?"""
+    data = json.loads(counters.DATA.read_text(encoding="utf-8"))
+    assert [counters.judged(row) for row in data["rows"]] == data["rows"]
+    assert counters.PAGE.read_text(encoding="utf-8") == counters.page(data)
+
+
+def test_a_launch_with_less_than_two_fifths_of_its_loads_differs():
+    """Where nvcc has merged loads: is it said to, down to 0.4 of them, and is fewer a difference that nothing explains?"""
+    rows = json.loads(counters.DATA.read_text(encoding="utf-8"))["rows"]
+    row = next(r for r in rows if r["verdict"] == "nvcc" and r["why"].startswith("loads are merged") and ";" not in r["why"])
+    for share, verdict, left in ((0.4, "nvcc", []), (0.39, "differs", ["load requests"])):
+        ncu = row["ncu"] | {"load requests": share * row["simt"]["load requests"], "load sectors": row["simt"]["load sectors"]}
+        found = counters.judged(row | {"ncu": ncu})
+        assert (found["verdict"], found["unexplained"]) == (verdict, left)
+
+
+def test_the_launches_with_gradients_are_counted_as_their_rows_say():
+    """By another way, from the page's own rows: how many launches of the backward.py files are off?"""
+    text = counters.PAGE.read_text(encoding="utf-8").split("## Forward and backward")[1]
+    rows = [line for line in text.splitlines() if re.match(r"\| \w+/backward: ", line)]
+    off = 0
+    for row in rows:
+        lanes = [float(cell.split(" / ")[0]) for cell in re.split(r" \(ncu ", cells(row)[5])]
+        off += "differs" in cells(row)[6] or abs(lanes[0] - lanes[-1]) > counters.NEAR * lanes[-1] + 0.1  # they are rounded
+    assert f"Of {len(rows)} launches {len(rows) - off} are as above" in text and f" {off} are off: " in text

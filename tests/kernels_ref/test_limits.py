@@ -33,6 +33,13 @@ SHAPES = {
     "millions": ({"batch_size": 2}, lambda x: 1e6 * x),
     "millionths": ({"batch_size": 2}, lambda x: 1e-6 * x),
     "NaN": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("nan")))),
+    "larger": ({"batch_size": 5, "height": 512, "width": 512}, None),
+    "larger, odd": ({"batch_size": 7, "height": 301, "width": 302}, None),
+    "larger, mean 1000": ({"batch_size": 2, "height": 384, "width": 384}, lambda x: 1000 + x),
+    "larger, one value of 1e17": (
+        {"batch_size": 2, "height": 320, "width": 448},
+        lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(1e17)),
+    ),
     "infinity": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("inf")))),
 }
 OF_GROUPNORM = {"out_channels": "features", "height": "dim1", "width": "dim2", "in_channels": None}
@@ -102,13 +109,26 @@ def test_exact(name, shape):
 
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("shape", ["batch 1", "larger"])
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_view_that_begins_anywhere(name):
+def test_a_view_that_begins_anywhere(name, shape):
     """Is the answer right, too, where x does not begin at a multiple of 16 bytes?"""
-    _, mine, (x, *_) = models_of(name, "batch 1")
+    _, mine, (x, *_) = models_of(name, shape)
     view = torch.full((x.numel() + 1,), float("nan"), device=x.device)[1:].view(x.shape).copy_(x)
     with torch.no_grad():
         assert float((mine(view) - mine(x)).abs().max()) <= (1e-2 if name.endswith("_tf32") else 1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("shape", ["whole", "larger", "larger, odd"])
+@pytest.mark.parametrize("name", FORWARD)
+def test_the_same_each_time(name, shape):
+    """Has each of many launches the same bits? Blocks wait for each other, and must never take what is not there yet."""
+    _, mine, inputs = models_of(name, shape)
+    with torch.no_grad():
+        first = mine(*inputs)
+        assert all(torch.equal(mine(*inputs), first) for _ in range(30))
 
 
 @pytest.mark.gpu
