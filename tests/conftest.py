@@ -1,7 +1,9 @@
-"""What every test shares: tests marked gpu are skipped, with the reason, where there is no GPU."""
+"""What every test shares: the same random numbers each time; tests marked gpu are skipped, with the reason, where there is no GPU."""
 
 import os
+import random
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,14 @@ def gpu() -> bool:
 if (worker := os.environ.get("PYTEST_XDIST_WORKER")) and gpu():
     # torch keeps builds by name, and a skeleton has its solution's: two processes must not build into one folder.
     os.environ["TORCH_EXTENSIONS_DIR"] = str(Path.home() / ".cache" / "torch_extensions" / f"tests_{worker}")
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    """A test's random numbers hang on the test alone, not on those that ran before it in the same process."""
+    random.seed(0)
+    if torch := sys.modules.get("torch"):  # a test that does without does not wait for it
+        torch.manual_seed(0)
 
 
 def pytest_collection_modifyitems(items):
