@@ -39,11 +39,11 @@ demo: $(READY)  ## grade three GroupNorm kernels: a right one, an unwritten one,
 		|| { echo "These are not the verdicts that the demo should give: $(VERDICTS)." >&2; exit 1; }
 
 test: $(READY)  ## run the tests and every lesson
-	pytest -n 2 -rs -m "not long"
+	pytest -n 2 -rfEs -m "not long"
 	pytest -n 2 --dist loadfile --nbval --nbval-current-env lessons
 
 test-long: $(READY)  ## run the tests that take too long to be run each time
-	pytest -n 2 -rs -m long
+	pytest -n 2 -rfEs -m long
 
 lab: $(READY)  ## open the first lesson in JupyterLab
 	@case "$${JUPYTER_PORT:-8888}" in *[!0-9]*|??????*) echo "JUPYTER_PORT=$$JUPYTER_PORT is no port: say a number, as in JUPYTER_PORT=8899 make lab." >&2; exit 2;; esac

@@ -3,10 +3,16 @@
 import os
 import random
 import shutil
+import signal
 import sys
 from pathlib import Path
 
 import pytest
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that was told to run this in the background lets it ignore Ctrl-C, and what it starts too; some tests press it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def gpu() -> bool:

@@ -125,8 +125,13 @@ __global__ void saturated(const signed char* a, const int* c, int* d, bool stop)
 void saturate(torch::Tensor a, torch::Tensor c, torch::Tensor d, bool stop) {
   saturated<<<1, 32>>>(POINTER(signed char, a), c.data_ptr<int>(), d.data_ptr<int>(), stop);
 }
+"""
 
-// A matrix product as courses write it: tiles in shared memory, four warps a block, 32 x 32 results.
+# A matrix product as courses write it: tiles in shared memory, four warps a block, 32 x 32 results.
+_MATMUL = """
+#include <mma.h>
+using namespace nvcuda;
+
 __global__ void tiled(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ __align__(32) half ta[32][24];
   __shared__ __align__(32) half tb[16][40];
@@ -216,9 +221,13 @@ def kernels():
             "void scale(torch::Tensor c, double factor)",
             "void to_tf32(torch::Tensor x, torch::Tensor out)",
             "void saturate(torch::Tensor a, torch::Tensor c, torch::Tensor d, bool stop)",
-            "void matmul(torch::Tensor a, torch::Tensor b, torch::Tensor c)",
         ],
     )
+
+
+@pytest.fixture(scope="module")
+def courses():
+    return load(_MATMUL, ["void matmul(torch::Tensor a, torch::Tensor b, torch::Tensor c)"])
 
 
 def _random(rows: int, columns: int, kind: str, generator) -> torch.Tensor:
@@ -406,24 +415,24 @@ def test_integers_wrap_or_stop(kernels, stop):
     assert torch.equal(got.cpu(), torch.full((16, 16), expected, dtype=torch.int32))
 
 
-def test_a_tiled_matrix_product(kernels):
+def test_a_tiled_matrix_product(courses):
     """Does a matmul with shared tiles and four warps come out as torch's?"""
     generator = torch.Generator().manual_seed(1)
     a = torch.randn(64, 80, generator=generator).half().float()
     b = torch.randn(80, 96, generator=generator).half().float()
     c = torch.zeros(64, 96, device=DEVICE)
-    kernels.matmul(a.to(DEVICE), b.to(DEVICE), c)
+    courses.matmul(a.to(DEVICE), b.to(DEVICE), c)
     exact = a.double() @ b.double()
     assert (c.cpu().double() - exact).abs().max() <= 2.0**-20 * (a.double().abs() @ b.double().abs()).max()
 
 
 @pytest.mark.skipif(ON_GPU, reason="only simt counts")
-def test_what_is_counted_of_fragments(kernels):
+def test_what_is_counted_of_fragments(courses):
     """Are a lane's accesses to memory and mma_sync counted, and nothing for the registers that fragments lie in?"""
     m, n, k = 64, 96, 80
     a, b, c = torch.randn(m, k).half().float(), torch.randn(k, n).half().float(), torch.zeros(m, n)
     with simt.count(sample=1 << 30) as report:
-        kernels.matmul(a, b, c)
+        courses.matmul(a, b, c)
     counters = report.kernels[0].counters
     blocks, steps, warps = m // 32 * n // 32, k // 16, 4
     products = blocks * steps * warps
