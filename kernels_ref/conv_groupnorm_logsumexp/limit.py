@@ -7,7 +7,8 @@ nearly one of floats, at half the cost of that. Scales that are powers of two, o
 tile for x, keep halves in their range whatever the numbers are. The first pass leaves each warp's moments. The second
 does all the rest in mma's registers: scale, bias and normalisation are one product and sum, tanh and hardswish are a
 polynomial in 1 / (1 + exp(u)), and four reciprocals are made of one, as special functions are the scarcest. No
-maximum is taken where the sums fit floats without it.
+maximum is taken where the sums fit floats without it. Where very large numbers of x stand beside ordinary ones,
+halves cannot hold both: such a tile is done in double, slowly.
 
 For 3x3 kernels, up to 8 input and 64 output channels, on GPUs of compute capability 8.0 or later with 150 KB of
 shared memory a block. Every other shape, and every other GPU, has the kernels of step 4.
@@ -141,6 +142,12 @@ __device__ __forceinline__ int exponent_for(float largest) {
     return largest == 0.0f ? 0 : min(max(e, -118), 40);
 }
 
+// The least exponent of a scale of x with which what halves lose of a number, 2^-25 / 2^e at most, matters to nothing:
+// no more than 2^-22, and times the largest weight 2^-25.
+__device__ __forceinline__ int lowest_for(float largest_weight) {
+    return max(-3, (int)(__float_as_uint(largest_weight) >> 23) - 126);
+}
+
 #ifdef TENSOR_CORES
 // Two floats as the nearest halves.
 __device__ __forceinline__ uint32_t halves(float low, float high) {
@@ -205,18 +212,21 @@ struct Weights {
     uint32_t high[MT][5][4], low[SPLIT == 3 ? MT : 1][5][4];
 
     // Each channel is scaled by a power of two, and negated where `gamma` (of the normalisation) and `factor` have
-    // different signs. unscale, bias_scaled (CHUNK, shared): what takes that back; the bias so scaled. `stage`: CHUNK *
-    // PITCH floats of shared memory. All threads must call it; it ends with a barrier.
+    // different signs. unscale, bias_scaled (CHUNK, shared): what takes that back; the bias so scaled. lowest (shared):
+    // lowest_for all weights. `stage`: CHUNK * PITCH floats of shared memory. All threads must call it; it ends with a
+    // barrier.
     __device__ __forceinline__ void load(const float* weight, const float* bias, const float* gamma,
                                          const float* factor, const Shape& s, int first, int local, float* stage,
-                                         float* unscale, float* bias_scaled) {
+                                         float* unscale, float* bias_scaled, int* lowest) {
         const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, terms = s.C * 9, channels = min(CHUNK, s.OC - first);
         weight += (int64_t)first * terms;
+        if (threadIdx.x == 0) *lowest = lowest_for(0.0f);
         for (int i = threadIdx.x; i < CHUNK * TERMS; i += blockDim.x) {
             const int c = i / TERMS, k = i % TERMS;
             stage[c * PITCH + k] = c < channels && k < terms ? weight[c * terms + k] : 0.0f;
         }
         __syncthreads();  // the weights are there
+        float most = 0.0f;
 #pragma unroll
         for (int m = 0; m < MT; ++m) {
 #pragma unroll
@@ -231,6 +241,7 @@ struct Weights {
                 }
                 largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 1));
                 largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 2));
+                most = fmaxf(most, largest);
                 const int e = exponent_for(largest);
                 const bool minus = gamma && c < channels && (gamma[first + c] < 0.0f) != (factor[first + c] < 0.0f);
                 const float sign = minus ? -1.0f : 1.0f, up = power_of_two(e) * sign;
@@ -246,6 +257,8 @@ struct Weights {
                 }
             }
         }
+        const unsigned of_warp = __reduce_max_sync(ALL_LANES, __float_as_uint(most));
+        if (threadIdx.x % WARP == 0) atomicMax(lowest, lowest_for(__uint_as_float(of_warp)));
         __syncthreads();  // nobody reads the stage any more
     }
 
@@ -271,12 +284,14 @@ struct Tile {
     bool vector;     // rows begin at multiples of 16 bytes
     int exponent;    // of the scale of the tile in `pixels`
     bool settled;    // whether the image's scale was chosen by numbers that it has
+    bool uneven;     // whether the image had a tile that they are not good enough for
     int n, y0, x0;   // the tile's image and place
     int next_n, next_y0, next_x0;
 
     __device__ __forceinline__ Tile(uint4* shared, const float* x, const Shape& s)
         : pixels(shared), raw(reinterpret_cast<float*>(shared + PLANES * PIXELS)), x(x), s(s),
-          vector(s.W % 4 == 0 && reinterpret_cast<uintptr_t>(x) % 16 == 0), exponent(USUAL), settled(false), n(-1) {}
+          vector(s.W % 4 == 0 && reinterpret_cast<uintptr_t>(x) % 16 == 0), exponent(USUAL), settled(false),
+          uneven(false), n(-1) {}
 
     // What no copy writes is zero: channels that there are not, and columns behind an image of one tile's width.
     __device__ __forceinline__ void clear() {
@@ -367,15 +382,33 @@ struct Tile {
         return largest;
     }
 
+    // Whether the thread meets a pixel whose numbers, when scaled, are all below 1, but not all 0: of these halves may
+    // keep less than float32 does of a sum. Any window of other pixels has a number whose last digit halves keep.
+    __device__ __forceinline__ bool loses() const {
+        const float least = power_of_two(-exponent);
+        bool any = false;
+#pragma unroll 1
+        for (int i = threadIdx.x; i < PIXELS; i += THREADS) {
+            const float* at = raw + i / COLUMNS * RAW + i % COLUMNS;
+            float most = 0.0f;
+#pragma unroll
+            for (int k = 0; k < IN; ++k) most = fmaxf(most, fabsf(at[k * ROWS * RAW]));
+            any = any || (most > 0.0f && most < least);
+        }
+        return any;
+    }
+
     // The tile that was brought is made ready, and with `more` the next one begins to come. Halves go from 2^-24 to
     // 2^16: where the tile's largest number does not lie well between, it is done again with another scale; but once
-    // there were numbers, an image's scale only falls. Returns true where an image begins. All threads must call it;
-    // begins and ends with a barrier.
-    __device__ __forceinline__ bool ready(bool more) {
+    // there were numbers, an image's scale only falls. Below the exponent `lowest` halves may not be good enough: there
+    // the tile is looked at. Returns true where an image begins. All threads must call it; begins and ends with a
+    // barrier.
+    __device__ __forceinline__ bool ready(bool more, int lowest) {
         __shared__ float of_warp[WARPS];
         const bool fresh = n != next_n;
         n = next_n, y0 = next_y0, x0 = next_x0;
         settled = settled && !fresh;
+        uneven = uneven && !fresh;
         wait_for_copies();
         for (int attempt = 0; attempt < 2; ++attempt) {
             __syncthreads();  // all copies are there, and nobody reads the last tile any more
@@ -395,6 +428,7 @@ struct Tile {
             if (fits) break;
             exponent += higher;
         }
+        if (exponent < lowest && __syncthreads_or(loses())) uneven = true;
         if (more) {
             next_x0 += WIDE;
             if (next_x0 >= s.OW) next_x0 = 0, next_y0 += R;
@@ -507,9 +541,74 @@ __device__ __forceinline__ void add(const float (&acc)[4][MT][4], float (&sum)[M
 }
 #endif
 
+// ---- what halves are not good enough for: small numbers beside very large ones, in double ----
+
+// One element of the convolution without its bias. at: its window's first pixel; weight: its channel's. Not inlined: it
+// is seldom needed, and registers are scarce.
+__device__ __noinline__ double sum_in_double(const float* at, const float* weight, int C, int H, int W) {
+    double sum = 0.0;
+#pragma unroll 1
+    for (int i = 0; i < C * 9; ++i) {
+        const int64_t tap = ((int64_t)(i / 9) * H + i % 9 / 3) * W + i % 3;
+        sum = fma((double)__ldg(at + tap), (double)__ldg(weight + i), sum);
+    }
+    return sum;
+}
+
+// The parameters of all channels, and each group's mean and rstd (N, groups).
+struct Parameters {
+    const float *weight, *bias, *gamma, *beta;
+    const float2* statistics;
+    int channels_a_group;
+};
+
+// One channel's part in a pixel: its normalised value without weight and bias, tanh with them, and z.
+struct Element {
+    double xh, tanh, z;
+};
+
+// A pixel's channels lane and lane + WARP; returns the logsumexp of all. A whole warp must call it.
+__device__ __noinline__ double pixel_in_double(const float* x, Parameters p, int n, int row, int column, Shape s,
+                                               Element (&of)[2]) {
+    const float* at = x + ((int64_t)n * s.C * s.H + row) * s.W + column;
+    double top = -INFINITY, sum = 0.0;
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+        const int c = threadIdx.x % WARP + k * WARP;
+        of[k] = {0.0, 0.0, -INFINITY};  // a channel that there is not adds nothing
+        if (c < s.OC) {
+            const float2 of_group = p.statistics[(int64_t)n * (s.OC / p.channels_a_group) + c / p.channels_a_group];
+            const double v = sum_in_double(at, p.weight + (int64_t)c * s.C * 9, s.C, s.H, s.W) + p.bias[c];
+            const double xh = (v - of_group.x) * of_group.y, t = tanh(xh * p.gamma[c] + p.beta[c]);
+            of[k] = {xh, t, v + t * (t + 3) / 6};
+        }
+        top = fmax(top, of[k].z);
+    }
+#pragma unroll
+    for (int o = 1; o < WARP; o *= 2) top = fmax(top, __shfl_xor_sync(ALL_LANES, top, o));
+#pragma unroll
+    for (int k = 0; k < 2; ++k) sum += exp(of[k].z - top);
+#pragma unroll
+    for (int o = 1; o < WARP; o *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, o);
+    return top + log(sum);
+}
+
+// y of a tile of so many rows. All threads must call it.
+__device__ __noinline__ void tile_in_double(const float* x, Parameters p, float* y, int n, int y0, int x0, int rows,
+                                            Shape s) {
+    for (int i = threadIdx.x / WARP; i < rows * WIDE; i += blockDim.x / WARP) {
+        const int row = y0 + i / WIDE, column = x0 + i % WIDE;
+        if (row >= s.OH || column >= s.OW) continue;
+        Element of[2];
+        const double v = pixel_in_double(x, p, n, row, column, s, of);
+        if (threadIdx.x % WARP == 0) y[((int64_t)n * s.OH + row) * s.OW + column] = v;
+    }
+}
+
 // Statistics of the convolution, and with WINDOWS the largest value of each window of 4 x 4, or the smallest where the
 // signs of gamma and factor differ: (N, OC, OH / 4, tiles_x * 32), eight windows in the order 0 2 4 6 1 3 5 7. moments:
-// (N, OC, parts), where a part is what one warp has of an image; moments_count() of them are written.
+// (N, OC, parts), where a part is what one warp has of an image; moments_count() of them are written. A count of minus
+// infinity tells of an uneven image.
 template <int SPLIT, int MT, int R, int WARPS, int BLOCKS, bool WINDOWS>
 __global__ void __launch_bounds__(WARPS * WARP, BLOCKS)
 statistics_kernel(const float* x, const float* weight, const float* bias, const float* gamma, const float* factor,
@@ -519,12 +618,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     constexpr int SHARES = CHUNK / 16 / MT, MAKERS = WARPS / SHARES, OCTETS = MT == 1 ? 2 : 1;
     constexpr int LOW = OfTile::PIXELS * 16;  // bytes from halves to what they leave
     extern __shared__ uint4 shared[];
+    __shared__ int lowest;
     __shared__ float unscale[CHUNK], bias_scaled[CHUNK], shifts[WARPS][MT * 16];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int local = warp % SHARES * (MT * 16), maker = warp / SHARES, first = blockIdx.y * CHUNK;
     OfTile tile(shared, x, s);
     Weights<SPLIT, MT> w;
-    w.load(weight, bias, gamma, factor, s, first, local, tile.raw, unscale, bias_scaled);
+    w.load(weight, bias, gamma, factor, s, first, local, tile.raw, unscale, bias_scaled, &lowest);
     tile.clear();
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared);
     const uint32_t pair = at + (lane / 16 * COLUMNS + lane % 8 + lane / 8 % 2) * 16;
@@ -537,11 +637,12 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     const int begin = first_tile(s, blockIdx.x), end = first_tile(s, blockIdx.x + 1);
     if (begin < end) tile.start(begin);
     for (int i = begin; i < end; ++i) {
-        const bool fresh = tile.ready(i + 1 < end);
+        const bool fresh = tile.ready(i + 1 < end, lowest);
         const float up = power_of_two(tile.exponent), down = power_of_two(-tile.exponent);
         if (fresh) {
             // Sums are taken about a pixel's value: a sum of squares about 0 has no correct digit where the mean is
-            // large.
+            // large. The first one's, or where it lies far off the fourth to the eighth, the seventh's: an outlier
+            // of x reaches three.
             Pixels b;
             b.load(pair, single);
             const float zero[MT][4] = {};
@@ -553,7 +654,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 for (int h = 0; h < 2; ++h) {
                     const int c = m * 16 + h * 8 + g;
                     const float b = bias_scaled[local + c] * up;
-                    const float shift = b + __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float first = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float other = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane | 3);
+                    float spread = fmaxf(t > 1 ? fabsf(acc[0][m][2 * h] - other) : 0.0f,
+                                         t > 0 ? fabsf(acc[0][m][2 * h + 1] - other) : 0.0f);
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 1));
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 2));
+                    const float shift = b + (fabsf(first - other) > 8.0f * spread ? other : first);
                     if (t == 0) shifts[warp][c] = shift * down;
                     from[m][2 * h] = from[m][2 * h + 1] = b - shift;
                     sum[m][h] = squares[m][h] = 0.0f;
@@ -657,9 +764,9 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 }
                 const int c = m * 16 + h * 8 + g;
                 if (t == 0 && first + local + c < s.OC) {
-                    const float f = unscale[local + c] * down, off = a * part;
+                    const float f = unscale[local + c] * down, off = a * part, known = tile.uneven ? -INFINITY : count;
                     moments[((int64_t)tile.n * s.OC + first + local + c) * parts + slot] =
-                        {(float)count, fmaf(off, f, shifts[warp][c] * unscale[local + c]), (b - a * off) * f * f};
+                        {known, fmaf(off, f, shifts[warp][c] * unscale[local + c]), (b - a * off) * f * f};
                 }
             }
         }
@@ -674,9 +781,9 @@ __host__ __device__ inline int moments_count(const Shape& s, int n, int makers) 
 }
 
 // Sums of both over the block, for all its threads. All of them must call it.
-template <int THREADS>
-__device__ __forceinline__ float2 sums_of_block(float2 v) {
-    __shared__ float2 of_warp[THREADS / WARP];
+template <int THREADS, typename Pair>
+__device__ __forceinline__ Pair sums_of_block(Pair v) {
+    __shared__ Pair of_warp[THREADS / WARP];
 #pragma unroll
     for (int o = WARP / 2; o > 0; o /= 2) {
         v.x += __shfl_xor_sync(ALL_LANES, v.x, o);
@@ -705,6 +812,7 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
     }
     v = sums_of_block<THREADS>(v);
     const float all = v.x, mean = about + v.y / all;
+    if (all < 0) return {0.0f, -1.0f};  // of an uneven image: nothing is known
     v = {0.0f, 0.0f};
     for (int i = threadIdx.x; i < channels * count; i += THREADS) {
         const Moments m = moments[(int64_t)(i / count) * parts + i % count];
@@ -716,13 +824,37 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
     return {mean, 1.0f / sqrtf(variance + eps)};
 }
 
+// The same of a group of an uneven image, from x: the image; weight and bias: those of the group's first channel.
+template <int THREADS>
+__device__ __noinline__ float2 statistics_in_double(const float* x, const float* weight, const float* bias,
+                                                    int channels, Shape s, float eps) {
+    const int64_t pixels = (int64_t)s.OH * s.OW, all = channels * pixels;
+    const auto element = [&](int64_t i) {
+        const int64_t c = i / pixels, row = i % pixels / s.OW, column = i % s.OW;
+        return sum_in_double(x + row * s.W + column, weight + c * s.C * 9, s.C, s.H, s.W) + bias[c];
+    };
+    const double about = element(0);  // sums of squares about 0 have no correct digit where the mean is large
+    double2 v = {0.0, 0.0};
+    for (int64_t i = threadIdx.x; i < all; i += THREADS) {
+        const double d = element(i) - about;
+        v = {v.x + d, v.y + d * d};
+    }
+    v = sums_of_block<THREADS>(v);
+    const double variance = (v.y - v.x * v.x / all) / all;
+    return {(float)(about + v.x / all), (float)(1.0 / sqrt((variance < 0.0 ? 0.0 : variance) + eps))};
+}
+
 // One block a group of an image: its moments -> mean and 1 / sqrt(variance + eps).
 __global__ void __launch_bounds__(MERGERS)
-merge_parts_kernel(const Moments* moments, float2* statistics, int channels_a_group, int parts, int makers, Shape s,
-                   float eps) {
-    const int n = blockIdx.x / (s.OC / channels_a_group);
-    const float2 of_group = statistics_of_group<MERGERS>(moments + (int64_t)blockIdx.x * channels_a_group * parts,
-                                                         channels_a_group, moments_count(s, n, makers), parts, eps);
+merge_parts_kernel(const Moments* moments, const float* x, const float* weight, const float* bias, float2* statistics,
+                   int channels_a_group, int parts, int makers, Shape s, float eps) {
+    const int groups = s.OC / channels_a_group, n = blockIdx.x / groups, first = blockIdx.x % groups * channels_a_group;
+    float2 of_group = statistics_of_group<MERGERS>(moments + (int64_t)blockIdx.x * channels_a_group * parts,
+                                                   channels_a_group, moments_count(s, n, makers), parts, eps);
+    if (of_group.y < 0.0f) {
+        of_group = statistics_in_double<MERGERS>(x + (int64_t)n * s.C * s.H * s.W, weight + (int64_t)first * s.C * 9,
+                                                 bias + first, channels_a_group, s, eps);
+    }
     if (threadIdx.x == 0) statistics[blockIdx.x] = of_group;
 }
 
@@ -822,12 +954,13 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
     // Of a pixel's exponentials, for each share of the channels: the sum, or its logarithm.
     float (*shares)[R][PITCH] =
         reinterpret_cast<float (*)[R][PITCH]>(reinterpret_cast<char*>(shared) + tile_bytes(SPLIT, R));
+    __shared__ int lowest;
     __shared__ float unscale[CHUNK], bias_scaled[CHUNK];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int share = warp % SHARES, maker = warp / SHARES, groups = s.OC / channels_a_group;
     OfTile tile(shared, x, s);
     Weights<SPLIT, MT> w;
-    w.load(weight, bias, nullptr, nullptr, s, 0, share * (MT * 16), tile.raw, unscale, bias_scaled);
+    w.load(weight, bias, nullptr, nullptr, s, 0, share * (MT * 16), tile.raw, unscale, bias_scaled, &lowest);
     tile.clear();
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared);
     const uint32_t pair = at + (lane / 16 * COLUMNS + lane % 8 + lane / 8 % 2) * 16;
@@ -841,7 +974,7 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
     const int begin = first_tile(s, blockIdx.x), end = first_tile(s, blockIdx.x + 1);
     if (begin < end) tile.start(begin);
     for (int i = begin; i < end; ++i) {
-        const bool fresh = tile.ready(i + 1 < end);
+        const bool fresh = tile.ready(i + 1 < end, lowest);
         if (fresh) {
             float least = INFINITY;
             shift = -INFINITY;
@@ -866,6 +999,11 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
                 lines[c] = l;
             }
             __syncthreads();  // all lines are there
+        }
+        if (tile.uneven) {
+            tile_in_double(x, {weight, bias, gamma, beta, statistics, channels_a_group}, y, tile.n, tile.y0, tile.x0, R,
+                           s);
+            continue;
         }
         for (bool safe = wide;; safe = true) {
             for (int job = maker; job < R; job += MAKERS) {  // 32 pixels of 4 rows
@@ -1262,7 +1400,7 @@ const char* conv_groupnorm_logsumexp_launch(const float* x, const float* conv_we
         statistics_kernel<SPLIT, TALL, ROWS, WARPS, BLOCKS, false><<<p.blocks, WARPS * WARP, FIRST_BYTES, stream>>>(
             x, conv_weight, conv_bias, nullptr, nullptr, nullptr, moments, p.parts, s);
         merge_parts_kernel<<<N * groups, MERGERS, 0, stream>>>(
-            moments, statistics, OC / groups, p.parts, WARPS * TALL * 16 / CHUNK, s, eps);
+            moments, x, conv_weight, conv_bias, statistics, OC / groups, p.parts, WARPS * TALL * 16 / CHUNK, s, eps);
         s.tiles_y = p.last_tiles_y;
         s.tiles = N * p.tiles_x * p.last_tiles_y;
         s.blocks = p.last_blocks;

@@ -11,15 +11,13 @@ halves, while the others multiply the row above, four for gx, whose next two row
 conv_weight's gradient. One barrier a row keeps them together. exp(z - y) is exp(z) times a factor of the pixel, so that
 the difference of larger numbers loses no digits; only where values are very large does a pass of its own correct them.
 Gradients then hang on v's last digits: images of such values have variants of the kernels to themselves, which round
-where tensor cores cut, keep what rounding leaves, and sum in double what few values make a pixel of extreme ones.
+where tensor cores cut, keep what rounding leaves, and sum in double what few values make a pixel of extreme ones. Where
+very large numbers of x stand beside ordinary ones, halves cannot hold both: such an image is done in double, slowly.
 In backward tanh is one instruction, as coarse as the products are, but where x hardly changes the values.
 For the formulas see backward.py; benchmarks/data/bench.json has the times.
 
 For 3x3 kernels, up to 8 input and 64 output channels, on GPUs of compute capability 8.0 or later with 150 KB of
 shared memory a block. Every other shape, and every other GPU, has the kernels of backward.py.
-
-Known fault: halves are scaled by the largest value of an image. One pixel of 1e6 or more among ordinary ones makes that
-image's gradients wrong, and NaN from about 1e12 on.
 """
 
 import torch
@@ -229,6 +227,12 @@ __device__ __forceinline__ int exponent_for(float largest) {
     return largest == 0.0f ? 0 : min(max(e, -118), 40);
 }
 
+// The least exponent of a scale of x with which what halves lose of a number, 2^-25 / 2^e at most, matters to nothing:
+// no more than 2^-22, and times the largest weight 2^-25.
+__device__ __forceinline__ int lowest_for(float largest_weight) {
+    return max(-3, (int)(__float_as_uint(largest_weight) >> 23) - 126);
+}
+
 #ifdef TENSOR_CORES
 // Two floats as the nearest halves.
 __device__ __forceinline__ uint32_t halves(float low, float high) {
@@ -293,18 +297,21 @@ struct Weights {
     uint32_t high[MT][5][4], low[SPLIT == 3 ? MT : 1][5][4];
 
     // Each channel is scaled by a power of two, and negated where `gamma` (of the normalisation) and `factor` have
-    // different signs. unscale, bias_scaled (CHUNK, shared): what takes that back; the bias so scaled. `stage`: CHUNK *
-    // PITCH floats of shared memory. All threads must call it; it ends with a barrier.
+    // different signs. unscale, bias_scaled (CHUNK, shared): what takes that back; the bias so scaled. lowest (shared):
+    // lowest_for all weights. `stage`: CHUNK * PITCH floats of shared memory. All threads must call it; it ends with a
+    // barrier.
     __device__ __forceinline__ void load(const float* weight, const float* bias, const float* gamma,
                                          const float* factor, const Shape& s, int first, int local, float* stage,
-                                         float* unscale, float* bias_scaled) {
+                                         float* unscale, float* bias_scaled, int* lowest) {
         const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4, terms = s.C * 9, channels = min(CHUNK, s.OC - first);
         weight += (int64_t)first * terms;
+        if (threadIdx.x == 0) *lowest = lowest_for(0.0f);
         for (int i = threadIdx.x; i < CHUNK * TERMS; i += blockDim.x) {
             const int c = i / TERMS, k = i % TERMS;
             stage[c * PITCH + k] = c < channels && k < terms ? weight[c * terms + k] : 0.0f;
         }
         __syncthreads();  // the weights are there
+        float most = 0.0f;
 #pragma unroll
         for (int m = 0; m < MT; ++m) {
 #pragma unroll
@@ -319,6 +326,7 @@ struct Weights {
                 }
                 largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 1));
                 largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 2));
+                most = fmaxf(most, largest);
                 const int e = exponent_for(largest);
                 const bool minus = gamma && c < channels && (gamma[first + c] < 0.0f) != (factor[first + c] < 0.0f);
                 const float sign = minus ? -1.0f : 1.0f, up = power_of_two(e) * sign;
@@ -334,6 +342,8 @@ struct Weights {
                 }
             }
         }
+        const unsigned of_warp = __reduce_max_sync(ALL_LANES, __float_as_uint(most));
+        if (threadIdx.x % WARP == 0) atomicMax(lowest, lowest_for(__uint_as_float(of_warp)));
         __syncthreads();  // nobody reads the stage any more
     }
 
@@ -359,13 +369,15 @@ struct Tile {
     bool vector;     // rows begin at multiples of 16 bytes
     int exponent;    // of the scale of the tile in `pixels`
     bool settled;    // whether the image's scale was chosen by numbers that it has
+    bool uneven;     // whether the image had a tile that they are not good enough for
     int n, y0, x0;   // the tile's image and place
     int next_n, next_y0, next_x0;
     float largest;   // magnitude of the tile's numbers
 
     __device__ __forceinline__ Tile(uint4* shared, const float* x, const Shape& s)
         : pixels(shared), raw(reinterpret_cast<float*>(shared + PLANES * PIXELS)), x(x), s(s),
-          vector(s.W % 4 == 0 && reinterpret_cast<uintptr_t>(x) % 16 == 0), exponent(USUAL), settled(false), n(-1) {}
+          vector(s.W % 4 == 0 && reinterpret_cast<uintptr_t>(x) % 16 == 0), exponent(USUAL), settled(false),
+          uneven(false), n(-1) {}
 
     // What no copy writes is zero: channels that there are not, and columns behind an image of one tile's width.
     __device__ __forceinline__ void clear() {
@@ -456,15 +468,33 @@ struct Tile {
         return most;
     }
 
+    // Whether the thread meets a pixel whose numbers, when scaled, are all below 1, but not all 0: of these halves may
+    // keep less than float32 does of a sum. Any window of other pixels has a number whose last digit halves keep.
+    __device__ __forceinline__ bool loses() const {
+        const float least = power_of_two(-exponent);
+        bool any = false;
+#pragma unroll 1
+        for (int i = threadIdx.x; i < PIXELS; i += THREADS) {
+            const float* at = raw + i / COLUMNS * RAW + i % COLUMNS;
+            float most = 0.0f;
+#pragma unroll
+            for (int k = 0; k < IN; ++k) most = fmaxf(most, fabsf(at[k * ROWS * RAW]));
+            any = any || (most > 0.0f && most < least);
+        }
+        return any;
+    }
+
     // The tile that was brought is made ready, and with `more` the next one begins to come. Halves go from 2^-24 to
     // 2^16: where the tile's largest number does not lie well between, it is done again with another scale; but once
-    // there were numbers, an image's scale only falls. Returns true where an image begins. All threads must call it;
-    // begins and ends with a barrier.
-    __device__ __forceinline__ bool ready(bool more) {
+    // there were numbers, an image's scale only falls. Below the exponent `lowest` halves may not be good enough: there
+    // the tile is looked at. Returns true where an image begins. All threads must call it; begins and ends with a
+    // barrier.
+    __device__ __forceinline__ bool ready(bool more, int lowest) {
         __shared__ float of_warp[WARPS];
         const bool fresh = n != next_n;
         n = next_n, y0 = next_y0, x0 = next_x0;
         settled = settled && !fresh;
+        uneven = uneven && !fresh;
         wait_for_copies();
         for (int attempt = 0; attempt < 2; ++attempt) {
             __syncthreads();  // all copies are there, and nobody reads the last tile any more
@@ -484,6 +514,7 @@ struct Tile {
             if (fits) break;
             exponent += higher;
         }
+        if (exponent < lowest && __syncthreads_or(loses())) uneven = true;
         if (more) {
             next_x0 += WIDE;
             if (next_x0 >= s.OW) next_x0 = 0, next_y0 += R;
@@ -639,9 +670,74 @@ __device__ __forceinline__ void add(const float (&acc)[4][MT][4], float (&sum)[M
 }
 #endif
 
+// ---- what halves are not good enough for: small numbers beside very large ones, in double ----
+
+// One element of the convolution without its bias. at: its window's first pixel; weight: its channel's. Not inlined: it
+// is seldom needed, and registers are scarce.
+__device__ __noinline__ double sum_in_double(const float* at, const float* weight, int C, int H, int W) {
+    double sum = 0.0;
+#pragma unroll 1
+    for (int i = 0; i < C * 9; ++i) {
+        const int64_t tap = ((int64_t)(i / 9) * H + i % 9 / 3) * W + i % 3;
+        sum = fma((double)__ldg(at + tap), (double)__ldg(weight + i), sum);
+    }
+    return sum;
+}
+
+// The parameters of all channels, and each group's mean and rstd (N, groups).
+struct Parameters {
+    const float *weight, *bias, *gamma, *beta;
+    const float2* statistics;
+    int channels_a_group;
+};
+
+// One channel's part in a pixel: its normalised value without weight and bias, tanh with them, and z.
+struct Element {
+    double xh, tanh, z;
+};
+
+// A pixel's channels lane and lane + WARP; returns the logsumexp of all. A whole warp must call it.
+__device__ __noinline__ double pixel_in_double(const float* x, Parameters p, int n, int row, int column, Shape s,
+                                               Element (&of)[2]) {
+    const float* at = x + ((int64_t)n * s.C * s.H + row) * s.W + column;
+    double top = -INFINITY, sum = 0.0;
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+        const int c = threadIdx.x % WARP + k * WARP;
+        of[k] = {0.0, 0.0, -INFINITY};  // a channel that there is not adds nothing
+        if (c < s.OC) {
+            const float2 of_group = p.statistics[(int64_t)n * (s.OC / p.channels_a_group) + c / p.channels_a_group];
+            const double v = sum_in_double(at, p.weight + (int64_t)c * s.C * 9, s.C, s.H, s.W) + p.bias[c];
+            const double xh = (v - of_group.x) * of_group.y, t = tanh(xh * p.gamma[c] + p.beta[c]);
+            of[k] = {xh, t, v + t * (t + 3) / 6};
+        }
+        top = fmax(top, of[k].z);
+    }
+#pragma unroll
+    for (int o = 1; o < WARP; o *= 2) top = fmax(top, __shfl_xor_sync(ALL_LANES, top, o));
+#pragma unroll
+    for (int k = 0; k < 2; ++k) sum += exp(of[k].z - top);
+#pragma unroll
+    for (int o = 1; o < WARP; o *= 2) sum += __shfl_xor_sync(ALL_LANES, sum, o);
+    return top + log(sum);
+}
+
+// y of a tile of so many rows. All threads must call it.
+__device__ __noinline__ void tile_in_double(const float* x, Parameters p, float* y, int n, int y0, int x0, int rows,
+                                            Shape s) {
+    for (int i = threadIdx.x / WARP; i < rows * WIDE; i += blockDim.x / WARP) {
+        const int row = y0 + i / WIDE, column = x0 + i % WIDE;
+        if (row >= s.OH || column >= s.OW) continue;
+        Element of[2];
+        const double v = pixel_in_double(x, p, n, row, column, s, of);
+        if (threadIdx.x % WARP == 0) y[((int64_t)n * s.OH + row) * s.OW + column] = v;
+    }
+}
+
 // Statistics of the convolution, and with WINDOWS the largest value of each window of 4 x 4, or the smallest where the
 // signs of gamma and factor differ: (N, OC, OH / 4, tiles_x * 32), eight windows in the order 0 2 4 6 1 3 5 7. moments:
-// (N, OC, parts), where a part is what one warp has of an image; moments_count() of them are written.
+// (N, OC, parts), where a part is what one warp has of an image; moments_count() of them are written. A count of minus
+// infinity tells of an uneven image.
 template <int SPLIT, int MT, int R, int WARPS, int BLOCKS, bool WINDOWS>
 __global__ void __launch_bounds__(WARPS * WARP, BLOCKS)
 statistics_kernel(const float* x, const float* weight, const float* bias, const float* gamma, const float* factor,
@@ -651,12 +747,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     constexpr int SHARES = CHUNK / 16 / MT, MAKERS = WARPS / SHARES, OCTETS = MT == 1 ? 2 : 1;
     constexpr int LOW = OfTile::PIXELS * 16;  // bytes from halves to what they leave
     extern __shared__ uint4 shared[];
+    __shared__ int lowest;
     __shared__ float unscale[CHUNK], bias_scaled[CHUNK], shifts[WARPS][MT * 16];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int local = warp % SHARES * (MT * 16), maker = warp / SHARES, first = blockIdx.y * CHUNK;
     OfTile tile(shared, x, s);
     Weights<SPLIT, MT> w;
-    w.load(weight, bias, gamma, factor, s, first, local, tile.raw, unscale, bias_scaled);
+    w.load(weight, bias, gamma, factor, s, first, local, tile.raw, unscale, bias_scaled, &lowest);
     tile.clear();
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared);
     const uint32_t pair = at + (lane / 16 * COLUMNS + lane % 8 + lane / 8 % 2) * 16;
@@ -671,13 +768,17 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     const int begin = first_tile(s, blockIdx.x), end = first_tile(s, blockIdx.x + 1);
     if (begin < end) tile.start(begin);
     for (int i = begin; i < end; ++i) {
-        const bool fresh = tile.ready(i + 1 < end);
+        const bool fresh = tile.ready(i + 1 < end, lowest);
         const float up = power_of_two(tile.exponent), down = power_of_two(-tile.exponent);
         const bool rounded = tile.largest * steepest > 2.0f;  // values may be large, also beside what they deviate
-        if (threadIdx.x == 0) largest[i] = tile.largest;
+        if (threadIdx.x == 0) {
+            const bool beyond = tile.largest < INFINITY && exponent_for(tile.largest) < lowest;
+            largest[i] = beyond ? -tile.largest : tile.largest;
+        }
         if (fresh) {
             // Sums are taken about a pixel's value: a sum of squares about 0 has no correct digit where the mean is
-            // large.
+            // large. The first one's, or where it lies far off the fourth to the eighth, the seventh's: an outlier
+            // of x reaches three.
             Pixels b;
             b.load(pair, single);
             const float zero[MT][4] = {};
@@ -689,7 +790,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 for (int h = 0; h < 2; ++h) {
                     const int c = m * 16 + h * 8 + g;
                     const float b = bias_scaled[local + c] * up;
-                    const float shift = b + __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float first = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float other = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane | 3);
+                    float spread = fmaxf(t > 1 ? fabsf(acc[0][m][2 * h] - other) : 0.0f,
+                                         t > 0 ? fabsf(acc[0][m][2 * h + 1] - other) : 0.0f);
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 1));
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 2));
+                    const float shift = b + (fabsf(first - other) > 8.0f * spread ? other : first);
                     if (t == 0) shifts[warp][c] = shift * down;
                     from[m][2 * h] = from[m][2 * h + 1] = b - shift;
                     sum[m][h] = squares[m][h] = 0.0f;
@@ -793,9 +900,9 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 }
                 const int c = m * 16 + h * 8 + g;
                 if (t == 0 && first + local + c < s.OC) {
-                    const float f = unscale[local + c] * down, off = a * part;
+                    const float f = unscale[local + c] * down, off = a * part, known = tile.uneven ? -INFINITY : count;
                     moments[((int64_t)tile.n * s.OC + first + local + c) * parts + slot] =
-                        {(float)count, fmaf(off, f, shifts[warp][c] * unscale[local + c]), (b - a * off) * f * f};
+                        {known, fmaf(off, f, shifts[warp][c] * unscale[local + c]), (b - a * off) * f * f};
                 }
             }
         }
@@ -842,6 +949,7 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
     }
     v = sums_of_block<THREADS>(v);
     const double all = v.x, mean = about + v.y / all;
+    if (all < 0) return {0.0f, -1.0f};  // of an uneven image: nothing is known
     v = {0.0, 0.0};
     for (int i = threadIdx.x; i < channels * count; i += THREADS) {
         const Moments m = moments[(int64_t)(i / count) * parts + i % count];
@@ -853,13 +961,37 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
     return {(float)mean, (float)(1.0 / sqrt(variance + eps))};
 }
 
+// The same of a group of an uneven image, from x: the image; weight and bias: those of the group's first channel.
+template <int THREADS>
+__device__ __noinline__ float2 statistics_in_double(const float* x, const float* weight, const float* bias,
+                                                    int channels, Shape s, float eps) {
+    const int64_t pixels = (int64_t)s.OH * s.OW, all = channels * pixels;
+    const auto element = [&](int64_t i) {
+        const int64_t c = i / pixels, row = i % pixels / s.OW, column = i % s.OW;
+        return sum_in_double(x + row * s.W + column, weight + c * s.C * 9, s.C, s.H, s.W) + bias[c];
+    };
+    const double about = element(0);  // sums of squares about 0 have no correct digit where the mean is large
+    double2 v = {0.0, 0.0};
+    for (int64_t i = threadIdx.x; i < all; i += THREADS) {
+        const double d = element(i) - about;
+        v = {v.x + d, v.y + d * d};
+    }
+    v = sums_of_block<THREADS>(v);
+    const double variance = (v.y - v.x * v.x / all) / all;
+    return {(float)(about + v.x / all), (float)(1.0 / sqrt((variance < 0.0 ? 0.0 : variance) + eps))};
+}
+
 // One block a group of an image: its moments -> mean and 1 / sqrt(variance + eps).
 __global__ void __launch_bounds__(MERGERS)
-merge_parts_kernel(const Moments* moments, float2* statistics, int channels_a_group, int parts, int makers, Shape s,
-                   float eps) {
-    const int n = blockIdx.x / (s.OC / channels_a_group);
-    const float2 of_group = statistics_of_group<MERGERS>(moments + (int64_t)blockIdx.x * channels_a_group * parts,
-                                                         channels_a_group, moments_count(s, n, makers), parts, eps);
+merge_parts_kernel(const Moments* moments, const float* x, const float* weight, const float* bias, float2* statistics,
+                   int channels_a_group, int parts, int makers, Shape s, float eps) {
+    const int groups = s.OC / channels_a_group, n = blockIdx.x / groups, first = blockIdx.x % groups * channels_a_group;
+    float2 of_group = statistics_of_group<MERGERS>(moments + (int64_t)blockIdx.x * channels_a_group * parts,
+                                                   channels_a_group, moments_count(s, n, makers), parts, eps);
+    if (of_group.y < 0.0f) {
+        of_group = statistics_in_double<MERGERS>(x + (int64_t)n * s.C * s.H * s.W, weight + (int64_t)first * s.C * 9,
+                                                 bias + first, channels_a_group, s, eps);
+    }
     if (threadIdx.x == 0) statistics[blockIdx.x] = of_group;
 }
 
@@ -959,12 +1091,13 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
     // Of a pixel's exponentials, for each share of the channels: the sum, or its logarithm.
     float (*shares)[R][PITCH] =
         reinterpret_cast<float (*)[R][PITCH]>(reinterpret_cast<char*>(shared) + tile_bytes(SPLIT, R));
+    __shared__ int lowest;
     __shared__ float unscale[CHUNK], bias_scaled[CHUNK];
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int share = warp % SHARES, maker = warp / SHARES, groups = s.OC / channels_a_group;
     OfTile tile(shared, x, s);
     Weights<SPLIT, MT> w;
-    w.load(weight, bias, nullptr, nullptr, s, 0, share * (MT * 16), tile.raw, unscale, bias_scaled);
+    w.load(weight, bias, nullptr, nullptr, s, 0, share * (MT * 16), tile.raw, unscale, bias_scaled, &lowest);
     tile.clear();
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(shared);
     const uint32_t pair = at + (lane / 16 * COLUMNS + lane % 8 + lane / 8 % 2) * 16;
@@ -978,7 +1111,7 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
     const int begin = first_tile(s, blockIdx.x), end = first_tile(s, blockIdx.x + 1);
     if (begin < end) tile.start(begin);
     for (int i = begin; i < end; ++i) {
-        const bool fresh = tile.ready(i + 1 < end);
+        const bool fresh = tile.ready(i + 1 < end, lowest);
         if (fresh) {
             float least = INFINITY;
             shift = -INFINITY;
@@ -1003,6 +1136,11 @@ logsumexp_kernel(const float* x, const float* weight, const float* bias, const f
                 lines[c] = l;
             }
             __syncthreads();  // all lines are there
+        }
+        if (tile.uneven) {
+            tile_in_double(x, {weight, bias, gamma, beta, statistics, channels_a_group}, y, tile.n, tile.y0, tile.x0, R,
+                           s);
+            continue;
         }
         for (bool safe = wide;; safe = true) {
             for (int job = maker; job < R; job += MAKERS) {  // 32 pixels of 4 rows
@@ -1083,12 +1221,12 @@ struct Prepared {
 };
 
 // What is known of an image: the exponents of the scales of x and of gv; the largest mean of its groups, which is taken
-// off every value as in forward; gy's largest magnitude; x's, as a part of a group's largest deviation; and whether
-// values are so large that y's last digits matter.
+// off every value as in forward; gy's largest magnitude; x's, as a part of a group's largest deviation; whether values
+// are so large that y's last digits matter; and whether halves with one scale for the image are not good enough.
 struct Image {
     int exponent, gv_exponent;
     float shift, largest, contrast;
-    bool wide;
+    bool wide, uneven;
 };
 
 // Whether an image gets more care, at some cost: where values are large, gradients hang on their last digits, so that
@@ -1104,6 +1242,9 @@ struct Flag {
 
 // A tap's place in Prepared::conv, 2 of which make an mma: 0 and 1, 3 and 4, 6 and 7, 2 and 5, and 8 alone.
 __host__ __device__ constexpr int tap_at(int i) { return i < 6 ? i / 2 * 3 + i % 2 : (i - 6) * 3 + 2; }
+
+// What hardswish(tanh(u)) gains as u does, from tanh(u).
+__device__ __forceinline__ double slope(double tanh) { return (1 - tanh * tanh) * (2 * tanh + 3) / 6; }
 
 #ifdef TENSOR_CORES
 // weight -> prepared, by the first PREPARERS blocks, each a part of it.
@@ -1152,13 +1293,15 @@ __device__ __forceinline__ void prepare(const float* weight, Prepared* prepared,
     }
 }
 
-// An image's gy, statistics and `count` largest numbers of its x -> image. Infinity and NaN count as nothing: they stay
-// what they are with any scale.
-__device__ __forceinline__ void describe(const float* gy, const float2* statistics, const float* of_x, int count,
-                                         Image* image, int groups, int pixels) {
+// An image's x, gy, statistics and the `count` largest numbers of its x -> image. Infinity and NaN count as nothing:
+// they stay what they are with any scale. A negative one of the largest numbers says that x is to be looked at.
+__device__ __forceinline__ void describe(const float* x, const float* gy, const float2* statistics, const float* of_x,
+                                         int count, Image* image, int groups, const Shape& s) {
     __shared__ float of_warp[THREADS / WARP];
-    const int lane = threadIdx.x % WARP;
+    const int lane = threadIdx.x % WARP, pixels = s.OH * s.OW;
     float most = 0.0f;
+    bool beyond = false, uneven = false;
+    for (int i = threadIdx.x; i < count; i += THREADS) beyond = beyond || of_x[i] < 0.0f;
 #pragma unroll 8
     for (int i = threadIdx.x; i < pixels; i += THREADS) {
         const float v = fabsf(__ldg(gy + i));
@@ -1166,11 +1309,25 @@ __device__ __forceinline__ void describe(const float* gy, const float2* statisti
     }
     most = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(most)));
     if (lane == 0) of_warp[threadIdx.x / WARP] = most;
-    __syncthreads();  // all warps have written
+    beyond = __syncthreads_or(beyond);  // all warps have written
+    if (beyond) {
+        float largest = 0.0f;
+        for (int i = 0; i < count; ++i) largest = fmaxf(largest, -of_x[i]);
+        const float enough = power_of_two(-exponent_for(largest));
+        for (int i = threadIdx.x; i < s.H * s.W; i += THREADS) {
+            float of_pixel = 0.0f;
+            for (int c = 0; c < s.C; ++c) of_pixel = fmaxf(of_pixel, fabsf(__ldg(x + (int64_t)c * s.H * s.W + i)));
+            uneven = uneven || (of_pixel > 0.0f && of_pixel < enough);
+        }
+        uneven = __syncthreads_or(uneven);
+    }
     if (threadIdx.x >= WARP) return;
     for (int w = 1; w < THREADS / WARP; ++w) most = fmaxf(most, of_warp[w]);
     float largest = 0.0f, top = -INFINITY, least = INFINITY, deviation = 0.0f;
-    for (int i = lane; i < count; i += WARP) largest = of_x[i] < INFINITY ? fmaxf(largest, of_x[i]) : largest;
+    for (int i = lane; i < count; i += WARP) {
+        const float v = fabsf(of_x[i]);
+        largest = v < INFINITY ? fmaxf(largest, v) : largest;
+    }
     for (int k = lane; k < groups; k += WARP) {
         const float2 of_group = statistics[k];
         top = fmaxf(top, of_group.x);
@@ -1185,21 +1342,21 @@ __device__ __forceinline__ void describe(const float* gy, const float2* statisti
         deviation = fmaxf(deviation, __shfl_xor_sync(ALL_LANES, deviation, o));
     }
     const bool wide = fabsf(top) + (top - least) + 4.0f * deviation > 16.0f;
-    if (lane == 0) *image = {exponent_for(largest), 0, wide ? 0.0f : top, most, largest / deviation, wide};
+    if (lane == 0) *image = {exponent_for(largest), 0, wide ? 0.0f : top, most, largest / deviation, wide, uneven};
 }
 #endif
 
 // Everything that is to be known before v is made again. Blocks: PREPARERS, and one an image. largest (N, count).
 __global__ void __launch_bounds__(THREADS)
-setup_kernel(const float* weight, const float* gy, const float2* statistics, const float* largest, int count,
-             Prepared* prepared, Image* images, int groups, Shape s) {
+setup_kernel(const float* x, const float* weight, const float* gy, const float2* statistics, const float* largest,
+             int count, Prepared* prepared, Image* images, int groups, Shape s) {
 #ifdef TENSOR_CORES
     const int64_t n = (int64_t)blockIdx.x - PREPARERS;
     if (n < 0) {
         prepare(weight, prepared, s.C, s.OC);
     } else {
-        describe(gy + n * s.OH * s.OW, statistics + n * groups, largest + n * count, count, images + n, groups,
-                 s.OH * s.OW);
+        describe(x + n * s.C * s.H * s.W, gy + n * s.OH * s.OW, statistics + n * groups, largest + n * count, count,
+                 images + n, groups, s);
     }
 #endif
 }
@@ -1402,18 +1559,6 @@ __device__ __forceinline__ float2 of_pixel(float y, float gy, float shift, bool 
     return make_float2(marked(d * LOG2E, is_marked(y)), gy);
 }
 
-// One element of the convolution without its bias. at: its window's first pixel; weight: its channel's. Not inlined: it
-// is seldom needed, and registers are scarce.
-__device__ __noinline__ double sum_in_double(const float* at, const float* weight, int C, int H, int W) {
-    double sum = 0.0;
-#pragma unroll 1
-    for (int i = 0; i < C * TAPS; ++i) {
-        const int64_t tap = ((int64_t)(i / TAPS) * H + i % TAPS / 3) * W + i % 3;
-        sum = fma((double)__ldg(at + tap), (double)__ldg(weight + i), sum);
-    }
-    return sum;
-}
-
 // Adds to a sum, and to `left` what rounding leaves of that.
 __device__ __forceinline__ void add_with_rest(float& sum, float& left, float more) {
     const float before = sum;
@@ -1486,13 +1631,49 @@ __device__ __forceinline__ void softmax(const float (&sum)[4], const Channel& c0
 // First pass: x, y, gy -> parts (N, OC, tiles * SUM_MAKERS): sums of gu and of gu * xh in each tile of SUM_ROWS rows.
 // CORRECT: only images of large values; factors (N, OH, OW): 1 / the sum of exp(z - y) over the channels. That is 1,
 // but for the roundings of v and y, which are as large as a gradient where values are large; multiplied by gy, they
-// cancel. Negative where y is to be marked.
+// cancel. Negative where y is to be marked. And first, of uneven images, the parts, which are then complete.
 constexpr int SUM_ROWS = 8, SUM_WARPS = 8, SUM_MAKERS = SUM_WARPS / SHARES;
 struct SumsShared {
     uint4 x[SPLIT == 3 ? 2 : 1][SUM_ROWS + 2][X_PITCH];
     float2 of_pixel[SUM_ROWS][WIDE];
     float2 shares[SHARES][SUM_ROWS][WIDE];  // sums of a share of the channels, and how many of these count
 };
+
+#ifdef TENSOR_CORES
+// The sums of an uneven image's tile; parts: of its first channel, those of the next one `pitch` after it. All threads
+// must call it.
+__device__ __noinline__ void sums_in_double(const float* x, Parameters p, const float* gy, float2* parts, int64_t pitch,
+                                            int n, int y0, int x0, Shape s, SumsShared& shared) {
+    double2 (*of_warp)[CHUNK] = reinterpret_cast<double2 (*)[CHUNK]>(shared.x);
+    static_assert(sizeof(double2[SUM_WARPS][CHUNK]) <= sizeof(shared.x), "the warps' sums lie where x does");
+    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    double2 sums[2] = {};
+    for (int i = warp; i < SUM_ROWS * WIDE; i += SUM_WARPS) {
+        const int row = y0 + i / WIDE, column = x0 + i % WIDE;
+        if (row >= s.OH || column >= s.OW) continue;
+        Element of[2];
+        const double y = pixel_in_double(x, p, n, row, column, s, of);
+        const double of_y = gy[((int64_t)n * s.OH + row) * s.OW + column];
+#pragma unroll
+        for (int k = 0; k < 2; ++k) {
+            const double gu = of_y * exp(of[k].z - y) * slope(of[k].tanh);
+            sums[k] = {sums[k].x + gu, sums[k].y + gu * of[k].xh};
+        }
+    }
+    __syncthreads();  // nobody reads the last tile any more
+    for (int k = 0; k < 2; ++k) of_warp[warp][lane + k * WARP] = sums[k];
+    __syncthreads();  // all warps have written
+    if (threadIdx.x < s.OC) {
+        double2 sum = {0.0, 0.0};
+        for (int w = 0; w < SUM_WARPS; ++w) {
+            sum = {sum.x + of_warp[w][threadIdx.x].x, sum.y + of_warp[w][threadIdx.x].y};
+        }
+        for (int k = 0; k < SUM_MAKERS; ++k) {
+            parts[threadIdx.x * pitch + k] = k ? make_float2(0.0f, 0.0f) : make_float2(sum.x, sum.y);
+        }
+    }
+}
+#endif
 
 template <bool CORRECT>
 __global__ void __launch_bounds__(SUM_WARPS * WARP, SUM_BLOCKS)
@@ -1505,6 +1686,17 @@ sums_kernel(const float* x, const float* y, const float* gy, const float* conv_w
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, g = lane / 4, t = lane % 4;
     const int share = warp % SHARES, maker = warp / SHARES, of_image = s.tiles_x * s.tiles_y;
     const uint32_t base = (uint32_t)__cvta_generic_to_shared(shared.x);
+    bool any = !CORRECT;
+    for (int tile = blockIdx.x; tile < s.tiles && CORRECT; tile += gridDim.x) {
+        const int n = tile / of_image;
+        any = any || (images[n].wide && !images[n].uneven);
+        if (!images[n].uneven) continue;
+        sums_in_double(x, {conv_weight, conv_bias, gamma, beta, statistics, channels_a_group}, gy,
+                       parts + ((int64_t)n * s.OC * of_image + tile % of_image) * SUM_MAKERS,
+                       (int64_t)of_image * SUM_MAKERS, n, tile % of_image / s.tiles_x * SUM_ROWS,
+                       tile % s.tiles_x * WIDE, s, shared);
+    }
+    if (!any) return;  // all threads together
     Convolver convolver;
     convolver.load(prepared, share);
     Channel of_channel[4];
@@ -1514,7 +1706,7 @@ sums_kernel(const float* x, const float* y, const float* gy, const float* conv_w
     for (int tile = blockIdx.x; tile < s.tiles; tile += gridDim.x) {
         const int n = tile / of_image, y0 = tile % of_image / s.tiles_x * SUM_ROWS, x0 = tile % s.tiles_x * WIDE;
         const bool wide = images[n].wide;
-        if (CORRECT && !wide) continue;
+        if (images[n].uneven || (CORRECT && !wide)) continue;
         if (n != last) {
             last = n;
             const int exponent = images[n].exponent;
@@ -1878,7 +2070,7 @@ __device__ __forceinline__ void make_gv(const Arrays& p, const Shape& s, LastSha
         const Strip strip(i, s);
         const int first = max(strip.begin - HALO, 0), columns = min(WIDE, s.OW - strip.x0);
         const Image image = p.images[strip.n];
-        if (careful(image, p.prepared) != CAREFUL) continue;
+        if (image.uneven || careful(image, p.prepared) != CAREFUL) continue;
         Channel of_channel[4];
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
@@ -1995,7 +2187,7 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
         const Strip strip(i, s);
         const int first = max(strip.begin - HALO, 0), columns = min(WIDE, s.OW - strip.x0);
         const Image known = p.images[strip.n];
-        if (careful(known, p.prepared) != CAREFUL) continue;
+        if (known.uneven || careful(known, p.prepared) != CAREFUL) continue;
         const float x_up = power_of_two(known.exponent), up = power_of_two(known.gv_exponent);
         const float* image = p.x + (int64_t)strip.n * s.C * s.H * s.W;
         const int64_t plane = (int64_t)strip.n * s.OH * s.OW + strip.x0 + of_y;
@@ -2099,13 +2291,103 @@ __device__ __forceinline__ void take_gv(const Arrays& p, const Shape& s, LastSha
 }
 #endif
 
-// First without, then, with CAREFUL, for images that get more care: one kernel would be slower for all.
+#ifdef TENSOR_CORES
+// What is in shared memory for a strip of an uneven image: three rows of gv, whose first HALO columns stay 0; then each
+// warp's sums of it.
+union InDouble {
+    float gv[3][CHUNK][GV_PITCH];
+    double total[LAST_THREADS / WARP][CHUNK];
+};
+static_assert(sizeof(InDouble) <= sizeof(LastShared), "a strip in double has no more shared memory than any other");
+
+// Strip i, of an uneven image: gv of a row is made in double, and goes to all three gradients as a float. All threads
+// must call it.
+__device__ __noinline__ void strip_in_double(Arrays p, int i, Shape s, InDouble& shared) {
+    constexpr int WARPS = LAST_THREADS / WARP;
+    constexpr int EACH = CHUNK * IN * TAPS / LAST_THREADS;  // of conv_weight's gradient, for a thread
+    const Parameters parameters = {p.conv_weight, p.conv_bias, p.gamma, p.beta, p.statistics, p.channels_a_group};
+    const Strip strip(i, s);
+    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, columns = min(WIDE, s.OW - strip.x0);
+    const int weights = s.OC * s.C * TAPS, groups = s.OC / p.channels_a_group;
+    const float* x = p.x + (int64_t)strip.n * s.C * s.H * s.W + strip.x0;
+    double total[2] = {}, of_weight[EACH] = {};
+    __syncthreads();  // nobody reads the last strip any more
+    for (int k = threadIdx.x; k < 3 * CHUNK * GV_PITCH; k += LAST_THREADS) (&shared.gv[0][0][0])[k] = 0.0f;
+    for (int row = max(strip.begin - HALO, 0); row < (strip.end == s.OH ? s.H : strip.end); ++row) {
+        __syncthreads();  // nobody reads the row any more that this one replaces
+        for (int column = warp; column < WIDE; column += WARPS) {
+            Element of[2];
+            double y = 0.0, gy = 0.0;
+            const bool inside = row < s.OH && column < columns;
+            if (inside) {
+                y = pixel_in_double(p.x, parameters, strip.n, row, strip.x0 + column, s, of);
+                gy = p.gy[((int64_t)strip.n * s.OH + row) * s.OW + strip.x0 + column];
+            }
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+                const int c = lane + k * WARP;
+                double gv = 0.0;
+                if (inside && c < s.OC) {
+                    const int64_t group = (int64_t)strip.n * groups + c / p.channels_a_group;
+                    const double gz = gy * exp(of[k].z - y), gu = gz * slope(of[k].tanh) * p.gamma[c];
+                    gv = gz + (gu - p.terms[group].x - of[k].xh * p.terms[group].y) * p.statistics[group].y;
+                }
+                shared.gv[row % 3][c][HALO + column] = gv;
+                if (row >= strip.begin && column >= strip.skip) total[k] += gv;
+            }
+        }
+        __syncthreads();  // this row of gv is complete
+        if (row < strip.begin) continue;
+        for (int k = threadIdx.x; k < s.C * WIDE && p.gx != nullptr; k += LAST_THREADS) {
+            const int c = k / WIDE, column = k % WIDE;
+            if (column < strip.skip || strip.x0 + column >= s.W) continue;
+            double sum = 0.0;
+            for (int o = 0; o < s.OC; ++o) {
+#pragma unroll
+                for (int tap = 0; tap < TAPS; ++tap) {
+                    const double gv = shared.gv[(row + 3 - tap / 3) % 3][o][HALO + column - tap % 3];
+                    sum = fma(gv, (double)__ldg(p.conv_weight + ((int64_t)o * s.C + c) * TAPS + tap), sum);
+                }
+            }
+            p.gx[(((int64_t)strip.n * s.C + c) * s.H + row) * s.W + strip.x0 + column] = sum;
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; ++k) {
+            const int e = threadIdx.x + k * LAST_THREADS, o = e / TAPS / s.C, c = e / TAPS % s.C, tap = e % TAPS;
+            if (e >= weights || row >= s.OH) continue;
+            const float* at = x + ((int64_t)c * s.H + row + tap / 3) * s.W + tap % 3;
+            for (int column = strip.skip; column < columns; ++column) {
+                const double gv = shared.gv[row % 3][o][HALO + column];
+                of_weight[k] = fma(gv, (double)__ldg(at + column), of_weight[k]);
+            }
+        }
+    }
+    __syncthreads();  // nobody reads gv any more
+    for (int k = 0; k < 2; ++k) shared.total[warp][lane + k * WARP] = total[k];
+    __syncthreads();  // all warps have written
+    if (threadIdx.x < CHUNK) {
+        double sum = 0.0;
+        for (int w = 0; w < WARPS; ++w) sum += shared.total[w][threadIdx.x];
+        for (int k = 0; k < MAKERS; ++k) {
+            p.biases[((int64_t)i * MAKERS + k) * CHUNK + threadIdx.x] = k ? 0.0f : (float)sum;
+        }
+    }
+    for (int k = 0; k < EACH && p.weights != nullptr; ++k) {
+        const int e = threadIdx.x + k * LAST_THREADS;
+        if (e < weights) p.weights[(int64_t)blockIdx.x * weights + e] += (float)of_weight[k];
+    }
+}
+#endif
+
+// First without, then, with CAREFUL, for images that get more care: one kernel would be slower for all. Uneven images
+// are then done as well.
 template <bool CAREFUL>
 __global__ void __launch_bounds__(LAST_THREADS, 1) gradients_kernel(const Arrays p, const Shape s) {
 #ifdef TENSOR_CORES
     bool any = !CAREFUL;
     for (int i = blockIdx.x; i < s.tiles && !any; i += gridDim.x) {
-        any = careful(p.images[i / s.tiles_y / s.tiles_x], p.prepared);
+        const Image& image = p.images[i / s.tiles_y / s.tiles_x];
+        any = image.uneven || careful(image, p.prepared);
     }
     if (!any) return;  // all threads together
     extern __shared__ uint4 shared_memory[];
@@ -2120,6 +2402,10 @@ __global__ void __launch_bounds__(LAST_THREADS, 1) gradients_kernel(const Arrays
     if (warp < MAKER_WARPS) make_gv<CAREFUL>(p, s, shared);
     else if (warp < MAKER_WARPS + GX_WARPS) take_gv<true, CAREFUL>(p, s, shared);
     else take_gv<false, CAREFUL>(p, s, shared);
+    for (int i = blockIdx.x; i < s.tiles && CAREFUL; i += gridDim.x) {
+        if (!p.images[i / s.tiles_y / s.tiles_x].uneven) continue;
+        strip_in_double(p, i, s, *reinterpret_cast<InDouble*>(shared_memory));
+    }
 #endif
 }
 
@@ -2228,7 +2514,8 @@ int64_t conv_groupnorm_logsumexp_workspace(int64_t N, int64_t H, int64_t W, int6
 }
 
 // Returns what went wrong, or null. Every tensor is contiguous, the workspace aligned to 16 bytes, y not empty; means
-// (N, groups, 2) gets mean and rstd, largest (N, conv_groupnorm_logsumexp_tiles()) the largest magnitudes of x.
+// (N, groups, 2) gets mean and rstd, largest (N, conv_groupnorm_logsumexp_tiles()) the largest magnitudes of x, with a
+// minus where they are so large that halves may not be good enough for what lies beside.
 const char* conv_groupnorm_logsumexp_launch(const float* x, const float* conv_weight, const float* conv_bias,
                                             const float* gn_weight, const float* gn_bias, float* y, float* means,
                                             float* largest, float* workspace, int64_t N, int64_t C, int64_t H,
@@ -2243,7 +2530,7 @@ const char* conv_groupnorm_logsumexp_launch(const float* x, const float* conv_we
     statistics_kernel<SPLIT, TALL, ROWS, WARPS, BLOCKS, false><<<p.blocks, WARPS * WARP, FIRST_BYTES, stream>>>(
         x, conv_weight, conv_bias, nullptr, nullptr, nullptr, largest, moments, p.parts, s);
     merge_parts_kernel<<<N * groups, MERGERS, 0, stream>>>(
-        moments, statistics, OC / groups, p.parts, WARPS * TALL * 16 / CHUNK, s, eps);
+        moments, x, conv_weight, conv_bias, statistics, OC / groups, p.parts, WARPS * TALL * 16 / CHUNK, s, eps);
     s.tiles_y = p.last_tiles_y;
     s.tiles = N * p.tiles_x * p.last_tiles_y;
     s.blocks = p.last_blocks;
@@ -2312,7 +2599,7 @@ const char* conv_groupnorm_logsumexp_backward_launch(const float* x, const float
     float2* terms = reinterpret_cast<float2*>(workspace + p.terms);
     float *factors = workspace + p.factors, *plain = workspace + p.plain, *weighted = workspace + p.weighted;
     const float2* statistics = reinterpret_cast<const float2*>(means);
-    setup_kernel<<<PREPARERS + N, THREADS, 0, stream>>>(conv_weight, gy, statistics, largest, of_image, prepared,
+    setup_kernel<<<PREPARERS + N, THREADS, 0, stream>>>(x, conv_weight, gy, statistics, largest, of_image, prepared,
                                                         images, groups, p.sums);
     for (const auto pass : {sums_kernel<true>, sums_kernel<false>}) {
         pass<<<p.sums.blocks, SUM_WARPS * WARP, sizeof(SumsShared), stream>>>(

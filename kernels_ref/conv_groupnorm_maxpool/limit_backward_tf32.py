@@ -13,6 +13,8 @@ memory. These are kept for backward, a sixteenth of v:
 A half has TF32's 11 bits: see limit_tf32.py. For the formulas see backward.py.
 benchmarks/data/bench.json has the times.
 
+An image with a number far beyond all others takes a slow way, in double: halves have no digits left for the others.
+
 For 3x3 kernels, up to 8 input and 64 output channels and windows of 4, on GPUs of compute capability 8.0 or later with
 115 KB of shared memory a block. Every other shape, and every other GPU, has the kernels of backward.py, for float32.
 """
@@ -385,6 +387,7 @@ struct Tile {
     bool vector;     // rows begin at multiples of 16 bytes
     int exponent;    // of the scale of the tile in `pixels`
     float largest;   // of its numbers
+    float least;     // of what is the largest that one thread met, without zeros; only thread 0 has it
     bool settled;    // whether the image's scale was chosen by numbers that it has
     int n, y0, x0;   // the tile's image and place
     int next_n, next_y0, next_x0;
@@ -487,7 +490,7 @@ struct Tile {
     // there were numbers, an image's scale only falls. Returns true where an image begins. All threads must call it;
     // begins and ends with a barrier.
     __device__ __forceinline__ bool ready(bool more) {
-        __shared__ float of_warp[WARPS];
+        __shared__ float of_warp[WARPS], least_of_warp[WARPS];
         const bool fresh = n != next_n;
         n = next_n, y0 = next_y0, x0 = next_x0;
         settled = settled && !fresh;
@@ -498,6 +501,8 @@ struct Tile {
             // As integers: magnitudes are in the same order.
             const unsigned largest_of_warp = __reduce_max_sync(ALL_LANES, __float_as_uint(mine));
             if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = __uint_as_float(largest_of_warp);
+            const unsigned least = __reduce_min_sync(ALL_LANES, __float_as_uint(mine > 0.0f ? mine : INFINITY));
+            if (threadIdx.x % WARP == 0) least_of_warp[threadIdx.x / WARP] = __uint_as_float(least);
             __syncthreads();  // the tile is complete
             largest = 0.0f;
 #pragma unroll
@@ -509,6 +514,11 @@ struct Tile {
             settled = true;
             if (fits) break;
             exponent += higher;
+        }
+        if (threadIdx.x == 0) {
+            least = INFINITY;
+#pragma unroll
+            for (int w = 0; w < WARPS; ++w) least = fminf(least, least_of_warp[w]);
         }
         if (more) {
             next_x0 += WIDE;
@@ -625,7 +635,7 @@ __device__ __forceinline__ void add(const float (&acc)[4][MT][4], float (&sum)[M
 // Statistics of the convolution, and with WINDOWS the largest value of each window of 4 x 4, or the smallest where the
 // signs of gamma and factor differ: (N, OC, OH / 4, tiles_x * 32), eight windows in the order 0 2 4 6 1 3 5 7. moments:
 // (N, OC, parts), where a part is what one warp has of an image; moments_count() of them are written. largest: of each
-// tile of x, the largest magnitude.
+// tile of x, the largest magnitude; s.tiles further on, the least one of those that are the largest of some pixels.
 template <int SPLIT, int MT, int R, int WARPS, int BLOCKS, bool WINDOWS>
 __global__ void __launch_bounds__(WARPS * WARP, BLOCKS)
 statistics_kernel(const float* x, const float* weight, const float* bias, const float* gamma, const float* factor,
@@ -654,11 +664,12 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
     if (begin < end) tile.start(begin);
     for (int i = begin; i < end; ++i) {
         const bool fresh = tile.ready(i + 1 < end);
-        if (threadIdx.x == 0 && blockIdx.y == 0) largest[i] = tile.largest;
+        if (threadIdx.x == 0 && blockIdx.y == 0) largest[i] = tile.largest, largest[s.tiles + i] = tile.least;
         const float up = power_of_two(tile.exponent), down = power_of_two(-tile.exponent);
         if (fresh) {
             // Sums are taken about a pixel's value: a sum of squares about 0 has no correct digit where the mean is
-            // large.
+            // large. The first one's, or where it lies far off the fourth to the eighth, the seventh's: an outlier
+            // of x reaches three.
             Pixels b;
             b.load(pair, single);
             const float zero[MT][4] = {};
@@ -670,7 +681,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 for (int h = 0; h < 2; ++h) {
                     const int c = m * 16 + h * 8 + g;
                     const float b = bias_scaled[local + c] * up;
-                    const float shift = b + __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float first = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float other = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane | 3);
+                    float spread = fmaxf(t > 1 ? fabsf(acc[0][m][2 * h] - other) : 0.0f,
+                                         t > 0 ? fabsf(acc[0][m][2 * h + 1] - other) : 0.0f);
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 1));
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 2));
+                    const float shift = b + (fabsf(first - other) > 8.0f * spread ? other : first);
                     if (t == 0) shifts[warp][c] = shift * down;
                     from[m][2 * h] = from[m][2 * h + 1] = b - shift;
                     sum[m][h] = squares[m][h] = 0.0f;
@@ -833,22 +850,123 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
     return {mean, 1.0f / sqrtf(variance + eps)};
 }
 
+// ---- outliers ----
+
+// A number so many times as large as what is usual in its image is more than halves can stand: of x they keep no less
+// than 2^-34 of the largest, and of gv, which it is multiplied by, 2^-34 of the largest as well. TF32's class has an
+// error of 2^-11 anyway.
+constexpr float OUTLYING = SPLIT == 3 ? 0x1p10f : 0x1p20f, DARK = 0x1p22f;
+
+// The largest of image n, for a whole warp; outlying: whether it is that far beyond the usual, which is the largest of
+// what statistics_kernel left, or DARK times as far beyond all of a tile. Infinities are not: there is nothing to save.
+__device__ __forceinline__ float largest_of_image(const float* largest, int n, const Shape& s, bool& outlying) {
+    const int tiles = s.tiles_x * s.tiles_y;
+    float most = 0.0f, usual = 0.0f, least = INFINITY;
+    for (int i = threadIdx.x % WARP; i < tiles; i += WARP) {
+        const float* of_tile = largest + (int64_t)n * tiles + i;
+        const float of_some = of_tile[s.tiles];
+        most = fmaxf(most, of_tile[0]);
+        least = fminf(least, of_some);
+        if (of_some < INFINITY) usual = fmaxf(usual, of_some);
+    }
+    for (int o = WARP / 2; o > 0; o /= 2) {
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, o));
+        usual = fmaxf(usual, __shfl_xor_sync(ALL_LANES, usual, o));
+        least = fminf(least, __shfl_xor_sync(ALL_LANES, least, o));
+    }
+    outlying = most < INFINITY && (most > OUTLYING * usual || most > DARK * least);
+    return most;
+}
+
+// What the halves of forward keep of a number: in TF32's class 11 bits, or else the mean and rstd are not those of v.
+__device__ __forceinline__ double as_factor(float v) {
+    if constexpr (SPLIT == 3) return v;
+    const uint32_t bits = __float_as_uint(v);
+    return __uint_as_float((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);  // the nearest, of two the even one
+}
+
+// v at one pixel of an image, in double, from a channel's weights and bias.
+__device__ __forceinline__ double exact_v(const float* image, const float* weight, float bias, int row, int column,
+                                          const Shape& s) {
+    double v = bias;
+    for (int k = 0; k < s.C * 9; ++k) {
+        const float* line = image + ((int64_t)(k / 9) * s.H + row + k % 9 / 3) * s.W;
+        v += as_factor(weight[k]) * as_factor(line[column + k % 3]);
+    }
+    return v;
+}
+
+// A group's mean and 1 / sqrt(variance + eps), its planes' deviations and windows by sums in double, from x: a few
+// pixels far beyond all others make the mean and the variance alone, and no other pixels' errors are there to cancel
+// theirs. about: some pixels' mean. All threads of a block must call it; it ends with a barrier.
+__device__ __noinline__ float2 exact_statistics(const float* image, const float* weight, const float* bias,
+                                                const float* gamma, const float* factor, float* windows,
+                                                float* deviations, double about, int channels, float eps,
+                                                Shape s) {
+    __shared__ double of_warp[2][THREADS / WARP];
+    const int pixels = s.OH * s.OW, PH = s.OH / 4, PW = s.OW / 4, pitch = s.tiles_x * (WIDE / 4);
+    double all = 0.0, squares = 0.0;
+    for (int c = 0; c < channels; ++c) {
+        double v[2] = {};
+        for (int i = threadIdx.x; i < pixels; i += THREADS) {
+            const double d = exact_v(image, weight + c * s.C * 9, bias[c], i / s.OW, i % s.OW, s) - about;
+            v[0] += d;
+            v[1] += d * d;
+        }
+        for (int h = 0; h < 2; ++h) {
+            for (int o = WARP / 2; o > 0; o /= 2) v[h] += __shfl_xor_sync(ALL_LANES, v[h], o);
+            if (threadIdx.x % WARP == 0) of_warp[h][threadIdx.x / WARP] = v[h];
+        }
+        __syncthreads();  // all warps have written
+        double sum = 0.0;
+        for (int w = 0; w < THREADS / WARP; ++w) sum += of_warp[0][w], squares += of_warp[1][w];
+        if (threadIdx.x == 0) deviations[c] = sum;
+        all += sum;
+        const float sign = (gamma[c] < 0.0f) != (factor[c] < 0.0f) ? -1.0f : 1.0f;
+        for (int i = threadIdx.x; i < PH * PW; i += THREADS) {
+            const int row = i / PW, px = i % PW;
+            double best = -INFINITY;
+            for (int p = 0; p < 16; ++p) {
+                const int y = row * 4 + p / 4, x = px * 4 + p % 4;
+                best = fmax(best, exact_v(image, weight + c * s.C * 9, bias[c], y, x, s) * sign);
+            }
+            windows[(c * PH + row) * pitch + px / 8 * 8 + px % 2 * 4 + px % 8 / 2] = best * sign;
+        }
+        __syncthreads();  // nobody reads the warps' sums any more, and the windows are there
+    }
+    const double count = (double)channels * pixels, off = all / count;
+    if (threadIdx.x == 0) {
+        for (int c = 0; c < channels; ++c) deviations[c] -= off * pixels;
+    }
+    return {(float)(about + off), 1.0f / sqrtf((float)(squares / count - off * off) + eps)};
+}
+
 // windows (N, OC, PH, tiles_x * 32), eight of them in statistics_kernel's order -> y (N, OC, PH, PW): ((v - mean) *
 // rstd * gamma + beta) * factor, kept between low and high. One block a group of an image. means (N, groups): mean and
-// rstd; deviations (N, OC): each plane's sum of v - mean.
-__global__ void __launch_bounds__(THREADS)
-finish_kernel(const float* windows, const Moments* moments, const float* gamma, const float* beta, const float* factor,
-              float* y, float2* means, float* deviations, int channels_a_group, int parts, int makers, Shape s,
-              float eps, float low, float high) {
+// rstd; deviations (N, OC): each plane's sum of v - mean. The bounds keep exact_statistics from taking registers.
+__global__ void __launch_bounds__(THREADS, 6)
+finish_kernel(float* windows, const Moments* moments, const float* gamma, const float* beta, const float* factor,
+              const float* x, const float* weight, const float* bias, const float* largest, float* y, float2* means,
+              float* deviations, int channels_a_group, int parts, int makers, Shape s, float eps, float low,
+              float high) {
     constexpr int BATCH = 4, WARPS = THREADS / WARP;  // rows of windows that a warp reads before it writes
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, groups = s.OC / channels_a_group;
     const int PH = s.OH / 4, PW = s.OW / 4, pitch = s.tiles_x * (WIDE / 4);
     const int first = blockIdx.x % groups * channels_a_group;
     const int64_t plane = (int64_t)blockIdx.x * channels_a_group;
     const int count = moments_count(s, blockIdx.x / groups, makers);
-    const float2 of_group = statistics_of_group<THREADS>(moments + plane * parts, channels_a_group, count, parts, eps);
+    float2 of_group;
+    bool outlying;
+    largest_of_image(largest, blockIdx.x / groups, s, outlying);
+    if (outlying) {
+        of_group = exact_statistics(x + (int64_t)(blockIdx.x / groups) * s.C * s.H * s.W, weight + first * s.C * 9,
+                                    bias + first, gamma + first, factor + first, windows + plane * (PH * pitch),
+                                    deviations + plane, moments[plane * parts].mean, channels_a_group, eps, s);
+    } else {
+        of_group = statistics_of_group<THREADS>(moments + plane * parts, channels_a_group, count, parts, eps);
+    }
     if (threadIdx.x == 0) means[blockIdx.x] = of_group;
-    for (int k = warp; k < channels_a_group; k += WARPS) {
+    for (int k = warp; k < channels_a_group && !outlying; k += WARPS) {
         float sum = 0.0f;
         for (int i = lane; i < count; i += WARP) {
             const Moments m = moments[(plane + k) * parts + i];
@@ -917,11 +1035,13 @@ window_sums_kernel(const float* gy, const float* windows, const float2* means, c
                    const float* factor, const float* x, const float* weight, const float* bias, float* gm, float2* sums,
                    float4* terms, int channels_a_group, int strips, Shape s, float low, float high) {
     constexpr int BATCH = 4, WARPS = THREADS / WARP;  // rows of windows that a warp reads before it writes
-    __shared__ float of_warp[3][CHUNK][WARPS];        // sums of gm and of gm * (v - mean), and the largest |gm|
+    __shared__ float of_warp[3][CHUNK][WARPS];        // sums of gm, of gm * (v - mean) * down, and the largest |gm|
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     const int groups = s.OC / channels_a_group, first = blockIdx.x % groups * channels_a_group;
     const int PH = s.OH / 4, PW = s.OW / 4, pitch = s.tiles_x * (WIDE / 4);
     const float2 of_group = means[blockIdx.x];
+    // rstd's power of two, or 0: times v - mean before anything large is
+    const float down = __uint_as_float(__float_as_uint(of_group.y) & 0x7f800000);
     for (int k = 0; k < channels_a_group; ++k) {
         const int c = first + k;
         const int64_t plane = (int64_t)blockIdx.x * channels_a_group + k;
@@ -955,7 +1075,7 @@ window_sums_kernel(const float* gy, const float* windows, const float2* means, c
                     to[(int64_t)row * strips * STRIP_WINDOWS] = passed;
                     if (!counts) continue;
                     sum += passed;
-                    weighted += passed * d;  // 0 times NaN is NaN, as in eager
+                    weighted += passed * (d * down);  // 0 times NaN is NaN, as in eager
                     most = fmaxf(most, fabsf(passed));
                 }
             }
@@ -978,7 +1098,7 @@ window_sums_kernel(const float* gy, const float* windows, const float2* means, c
             sum = {sum.x + of_warp[0][k][w], sum.y + of_warp[1][k][w]};
             most = fmaxf(most, of_warp[2][k][w]);
         }
-        sum.y *= of_group.y;
+        sum.y *= down > 0.0f ? of_group.y / down : of_group.y;
         sums[(int64_t)blockIdx.x * channels_a_group + k] = sum;
         const float f = gamma[first + k] * factor[first + k];
         a += f * sum.x;
@@ -1056,7 +1176,7 @@ static_assert(sizeof(Strip) <= (G_BLOCKS == 1 ? 227 : 113) * 1024, "a block has 
 
 // Which part of an image is swept: `strips` of 4 rows in `parts`, `across` next to each other.
 struct Sweep {
-    int strips, parts, across, units, tiles;  // tiles: those of forward, an image
+    int strips, parts, across, units;
 };
 
 #ifdef TENSOR_CORES
@@ -1483,10 +1603,93 @@ __device__ __forceinline__ void add_weight(const Strip& strip, int columns, floa
 }
 #endif
 
+// A unit of gradient_kernel in double, from global memory, for images in which halves lose what counts: a number far
+// beyond all others takes their digits, in v and so which one is the largest, and what it is itself multiplied by. Only
+// gv is in shared memory, as floats, of so many channels at a time as there is room for. `sums`: a double for each of
+// the block's part of the weight's gradient. All threads must call it; it begins and ends with a barrier.
+__device__ __noinline__ void outlying_unit(Strip& strip, const float* image, const float* weight, const float* bias,
+                                           const float* gamma, const float* factor, const float2* means,
+                                           const float4* terms, const float* gm, float* gx, float* parts, bool add,
+                                           int n, int across, int part, int channels_a_group, const Sweep& sweep,
+                                           const Shape& s) {
+    constexpr int CHANNELS = BOTH ? CHUNK : CHUNK / 2, TERMS = TAPS * CHUNK * IN, SHARE = TERMS / G_THREADS;
+    static_assert(CHANNELS * 4 * WIDE * sizeof(float) <= sizeof(strip.gv), "gv of a strip as floats");
+    float* const gv = reinterpret_cast<float*>(strip.gv);  // [channel][4][WIDE]
+    const int x0 = across * STEP, columns = min(WIDE, s.OW - x0), PH = s.OH / 4;
+    const int halo = across > 0 ? 4 : 0;  // columns that belong to the strip to the left
+    const int begin = (int64_t)part * sweep.strips / sweep.parts;
+    const int end = (int64_t)(part + 1) * sweep.strips / sweep.parts, start = begin - (part > 0);
+    double sums[SHARE] = {};
+    for (int k = start; k < end; ++k) {
+        const int y0 = k * 4, rows = min(4, s.OH - y0);
+        for (int first = 0; first < s.OC; first += CHANNELS) {
+            const int channels = min(CHANNELS, s.OC - first);
+            __syncthreads();  // nobody reads the last gv any more
+            for (int i = threadIdx.x; i < channels * STRIP_WINDOWS; i += G_THREADS) {  // one window a thread
+                const int window = i % STRIP_WINDOWS, c = first + i / STRIP_WINDOWS;
+                const int64_t group = (int64_t)n * (s.OC / channels_a_group) + c / channels_a_group;
+                const double mean = means[group].x, rstd = means[group].y, a = terms[group].x, b = terms[group].y;
+                const double sign = strip.up[c] < 0.0f ? -1.0 : 1.0;
+                float* const to = gv + i / STRIP_WINDOWS * (4 * WIDE) + window * 4;
+                double best = -INFINITY;
+                int place = 0;
+                for (int p = 0; p < 16; ++p) {
+                    const int row = p / 4, column = window * 4 + p % 4;
+                    if (row >= rows || column >= columns) continue;
+                    const double d = exact_v(image, weight + c * s.C * TAPS, bias[c], y0 + row, x0 + column, s) - mean;
+                    if (d * sign > best) best = d * sign, place = p;
+                    to[row * WIDE + p % 4] = -(a + b * (d * rstd)) * rstd;
+                }
+                if (k * 4 + 3 >= s.OH || window * 4 + 3 >= columns) continue;  // no window
+                const int64_t line = (((int64_t)n * s.OC + c) * PH + k) * sweep.across + across;
+                const float of_window = gm[line * STRIP_WINDOWS + window / 8 * 8 + window % 2 * 4 + window % 8 / 2];
+                to[place / 4 * WIDE + place % 4] += (double)gamma[c] * factor[c] * of_window * rstd;
+            }
+            __syncthreads();  // gv is complete
+            for (int i = threadIdx.x; gx != nullptr && i < s.C * WIDE; i += G_THREADS) {
+                const int column = i % WIDE;
+                if (column < halo || x0 + column >= s.W) continue;
+                for (int r = 0; r < 6; ++r) {
+                    const int row = y0 + r;
+                    if (row < begin * 4 || row >= (end == sweep.strips ? s.H : end * 4)) continue;
+                    float& to = gx[(((int64_t)n * s.C + i / WIDE) * s.H + row) * s.W + x0 + column];
+                    double sum = first > 0 || (r < 2 && k > start) ? to : 0.0f;  // what the strip above gave
+                    for (int c = 0; c < channels; ++c) {
+                        const float* w = weight + ((first + c) * s.C + i / WIDE) * TAPS;
+                        for (int tap = 0; tap < TAPS; ++tap) {
+                            const int y = r - tap / 3, x = column - tap % 3;
+                            if (y < 0 || y >= rows || x < 0 || x >= columns) continue;
+                            sum += (double)w[tap] * gv[(c * 4 + y) * WIDE + x];
+                        }
+                    }
+                    to = sum;
+                }
+            }
+            for (int i = 0; parts != nullptr && k >= begin && i < SHARE; ++i) {
+                const int at = i * G_THREADS + threadIdx.x, tap = at / (CHUNK * IN), c = at / IN % CHUNK - first;
+                if (c < 0 || c >= channels || at % IN >= s.C) continue;
+                const float* from = image + ((int64_t)(at % IN) * s.H + y0 + tap / 3) * s.W + x0 + tap % 3;
+                double sum = 0.0;
+                for (int row = 0; row < rows; ++row, from += s.W) {
+                    for (int x = halo; x < columns; ++x) sum += gv[(c * 4 + row) * WIDE + x] * as_factor(from[x]);
+                }
+                sums[i] += sum;
+            }
+        }
+    }
+    __syncthreads();  // nobody reads gv any more, and the last unit's sums are there
+    for (int i = 0; parts != nullptr && i < SHARE; ++i) {
+        float& to = parts[(int64_t)blockIdx.x * TERMS + i * G_THREADS + threadIdx.x];
+        to = add ? to + sums[i] : sums[i];
+    }
+    for (int i = threadIdx.x; i < (int)(sizeof(strip.gv) / 16); i += G_THREADS) strip.gv[i] = {};  // as it was
+    __syncthreads();  // all is there for the next unit
+}
+
 // gx (N, C, H, W), and of each block a part of the weight's gradient, (blocks, 9, CHUNK, IN); null where one is not
 // needed. Blocks sweep down images, or parts of them, one strip after another: v once more, then gv, which never leaves
 // shared memory. A strip's gv reaches two rows of gx further than the strip: those wait in registers for the next one.
-// largest (N, sweep.tiles): of x, by forward's tiles.
+// largest: of x, by forward's tiles.
 __global__ void __launch_bounds__(G_THREADS, G_BLOCKS)
 gradient_kernel(const float* x, const float* weight, const float* bias, const float* gamma, const float* factor,
                 const float2* means, const float4* terms, const float* largest, const float* gm, float* gx,
@@ -1508,13 +1711,18 @@ gradient_kernel(const float* x, const float* weight, const float* bias, const fl
         const int begin = (int64_t)part * sweep.strips / sweep.parts;
         const int end = (int64_t)(part + 1) * sweep.strips / sweep.parts;
         const float* image = x + (int64_t)n * s.C * s.H * s.W;
-        float most = 0.0f, bound = 0.0f;
-        for (int i = lane; i < sweep.tiles; i += WARP) most = fmaxf(most, largest[(int64_t)n * sweep.tiles + i]);
+        bool outlying;
+        const float most = largest_of_image(largest, n, s, outlying);
+        if (outlying) {
+            outlying_unit(strip, image, weight, bias, gamma, factor, means, terms, gm, gx, parts, unit >= gridDim.x, n,
+                          across, part, channels_a_group, sweep, s);
+            continue;
+        }
+        float bound = 0.0f;
         for (int i = lane; i < groups; i += WARP) {
             const float of_group = terms[(int64_t)n * groups + i].z;
             if (of_group < INFINITY) bound = fmaxf(bound, of_group);
         }
-        most = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(most)));
         bound = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(bound)));
         const int x_exponent = exponent_for(most), exponent = exponent_of_gradient(bound);
         const float x_up = power_of_two(x_exponent), back = power_of_two(-exponent);
@@ -1919,7 +2127,7 @@ static Plan plan(int64_t N, int64_t C, int64_t H, int64_t W, int64_t OC, int64_t
     p.s = {(int)C, (int)H, (int)W, (int)OC, (int)OH, (int)OW, (int)tiles_x, (int)tiles_y, (int)p.tiles, (int)blocks};
     p.parts = std::min(of_image, of_image * blocks / p.tiles + 2) * (WARPS * TALL * 16 / CHUNK);
     p.windows = N * OC * PH * tiles_x * (WIDE / 4);
-    p.kept = p.windows + 2 * N * groups + N * OC + p.tiles;
+    p.kept = p.windows + 2 * N * groups + N * OC + 2 * p.tiles;
     p.of_forward = N * OC * 3 * p.parts;
     p.gm = N * OC * PH * across * STRIP_WINDOWS;
     // An image is cut into as many parts as keep the GPU busiest; every part but the first makes one strip twice.
@@ -1930,7 +2138,7 @@ static Plan plan(int64_t N, int64_t C, int64_t H, int64_t W, int64_t OC, int64_t
         if (cost < best) best = cost, parts = i;
     }
     const int64_t units = N * across * parts;
-    p.sweep = {(int)strips, (int)parts, (int)across, (int)units, (int)of_image};
+    p.sweep = {(int)strips, (int)parts, (int)across, (int)units};
     p.blocks = std::min(units, on.backward);
     p.of_backward = p.gm + 4 * N * groups + 2 * N * OC + (int64_t)p.blocks * TAPS * CHUNK * IN;
     return p;
@@ -1964,10 +2172,10 @@ const char* conv_groupnorm_maxpool_fast_forward(const float* x, const float* con
     statistics_kernel<SPLIT, TALL, ROWS, WARPS, BLOCKS, true>
         <<<p.s.blocks, WARPS * WARP, tile_bytes(SPLIT, ROWS), stream>>>(x, conv_weight, conv_bias, gn_weight, scale,
                                                                         windows, moments, largest, p.parts, p.s);
-    finish_kernel<<<N * groups, THREADS, 0, stream>>>(windows, moments, gn_weight, gn_bias, scale, y,
-                                                      reinterpret_cast<float2*>(means), deviations, OC / groups,
-                                                      p.parts, WARPS * TALL * 16 / CHUNK, p.s, eps, clamp_min,
-                                                      clamp_max);
+    finish_kernel<<<N * groups, THREADS, 0, stream>>>(windows, moments, gn_weight, gn_bias, scale, x, conv_weight,
+                                                      conv_bias, largest, y, reinterpret_cast<float2*>(means),
+                                                      deviations, OC / groups, p.parts, WARPS * TALL * 16 / CHUNK, p.s,
+                                                      eps, clamp_min, clamp_max);
     return message();
 }
 

@@ -8,6 +8,9 @@ own image, and of each window only the largest value is stored; where the factor
 are negated first. The next tile comes from memory meanwhile. The second kernel merges a group's moments and
 normalises its windows.
 
+Beside a number far beyond all others halves have few digits left for the rest of its tile. The result shows nothing of
+that, as such a number makes the variance; but a group that does not see it, for its weights are 0, is less exact there.
+
 For 3x3 kernels, up to 8 input channels and windows of 4, on GPUs of compute capability 8.0 or later with 115 KB of
 shared memory a block. Every other shape, and every other GPU, has the kernels of step 4.
 """
@@ -550,7 +553,8 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
         const float up = power_of_two(tile.exponent), down = power_of_two(-tile.exponent);
         if (fresh) {
             // Sums are taken about a pixel's value: a sum of squares about 0 has no correct digit where the mean is
-            // large.
+            // large. The first one's, or where it lies far off the fourth to the eighth, the seventh's: an outlier
+            // of x reaches three.
             Pixels b;
             b.load(pair, single);
             const float zero[MT][4] = {};
@@ -562,7 +566,13 @@ statistics_kernel(const float* x, const float* weight, const float* bias, const 
                 for (int h = 0; h < 2; ++h) {
                     const int c = m * 16 + h * 8 + g;
                     const float b = bias_scaled[local + c] * up;
-                    const float shift = b + __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float first = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane & ~3);
+                    const float other = __shfl_sync(ALL_LANES, acc[0][m][2 * h], lane | 3);
+                    float spread = fmaxf(t > 1 ? fabsf(acc[0][m][2 * h] - other) : 0.0f,
+                                         t > 0 ? fabsf(acc[0][m][2 * h + 1] - other) : 0.0f);
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 1));
+                    spread = fmaxf(spread, __shfl_xor_sync(ALL_LANES, spread, 2));
+                    const float shift = b + (fabsf(first - other) > 8.0f * spread ? other : first);
                     if (t == 0) shifts[warp][c] = shift * down;
                     from[m][2 * h] = from[m][2 * h + 1] = b - shift;
                     sum[m][h] = squares[m][h] = 0.0f;

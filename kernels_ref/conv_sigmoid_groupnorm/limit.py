@@ -15,8 +15,8 @@ leave many multiprocessors idle, and take the way below where that takes less ti
 Where that does not fit either, or rows do not lie well, the same convolution runs twice: once for the statistics, once
 more for the result. Every other shape, and every GPU before compute capability 8.0, has the kernels of step 4.
 
-Known fault: halves are scaled by the largest value around, a tile's here and an image's in backward. Beside one of 1e8
-to 1e15, values of ordinary size lose their digits, and the results near it are wrong.
+Halves are scaled by the largest value around, beside which others could lose their digits. Where that is so, around an
+outlier, sums are made in double from global memory, slowly.
 """
 
 import torch
@@ -143,6 +143,7 @@ struct Shared {
     float2 moments[OUT][SEGMENTS];      // mean and squared deviations of a segment's pixels
     float2 line[OUT];                   // factor and offset from a channel's sum to the exponent of its sigmoid
     float warp_max[WARPS];
+    float reach;                        // of the weights
 };
 
 __device__ __forceinline__ float power_of_two(int e) {
@@ -155,6 +156,19 @@ __device__ __forceinline__ bool fits_halves(float largest, int& e) {
     e = (int)(__float_as_uint(largest) >> 23) - 127 - 14;
     if (largest == 0.0f) e = 0;
     return e >= -64 && e <= 36;  // infinity is none
+}
+
+// Halves cut small values off at 2^-39 of a tile's largest, small weights at 2^-39 of a channel's. The 72 products of a
+// sum are off by 144 * 2^-39 * largest * reach then, at most: up to ENOUGH it is 2^-22 in a sigmoid's exponent, as a
+// rule a tenth of it, less than float32 itself is off by. reach: see find_reach.
+constexpr float ENOUGH = 512.0f;
+
+// Beyond that, halves still do where no pixel is less than LEAST of the largest, but 0: what they cut off is then less
+// than float32 rounds. Beside an outlier it is more.
+constexpr float LEAST = 1.0f / 65536.0f;
+
+__device__ __forceinline__ bool may_cut(float largest, float value) {
+    return value != 0.0f && !(value >= largest * LEAST);
 }
 
 // Two floats as two half2: the nearest halves, and the nearest to what is left.
@@ -170,6 +184,27 @@ __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
     for (int offset = WARP / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(ALL_LANES, v, offset);
     return v;
+}
+
+// The largest weight times scale -> shared.reach, for all to read after the next barrier.
+template <typename Memory>
+__device__ __forceinline__ void find_reach(const float* weight, const float* scale, Memory& shared) {
+    float reach = 0.0f;
+#pragma unroll
+    for (int i = 0; i < OUT * IN * TAPS / THREADS; ++i) {
+        const int k = i * THREADS + threadIdx.x;
+        reach = fmaxf(reach, fabsf(weight[k] * scale[k / (IN * TAPS)]));
+    }
+#pragma unroll
+    for (int offset = WARP / 2; offset > 0; offset /= 2) {
+        reach = fmaxf(reach, __shfl_xor_sync(ALL_LANES, reach, offset));
+    }
+    if (threadIdx.x % WARP == 0) shared.warp_max[threadIdx.x / WARP] = reach;
+    __syncthreads();  // every warp's is there
+#pragma unroll
+    for (int warp = 0; warp < WARPS; ++warp) reach = fmaxf(reach, shared.warp_max[warp]);
+    __syncthreads();  // all have read
+    if (threadIdx.x == 0) shared.reach = reach;
 }
 
 #ifdef TENSOR_CORES
@@ -297,13 +332,24 @@ struct Column {
         if (threadIdx.x % WARP == 0) shared.warp_max[threadIdx.x / WARP] = largest;
     }
 
-    // Every thread's pixels -> halves, when all have measured. Returns whether these have room for the tile. 2^one:
-    // what they count in.
-    __device__ __forceinline__ bool store(Shared& shared, int& one) const {
+    // Whether a result may see nothing in this column but what halves of such a tile cut off.
+    __device__ __forceinline__ bool cut(float largest) const {
+        static_assert(HEIGHT == 4 && ROWS == 2, "a thread has what two results see");
+        float of_row[HEIGHT] = {};
+#pragma unroll
+        for (int i = 0; i < HEIGHT * IN; ++i) of_row[i / IN] = fmaxf(of_row[i / IN], fabsf(value[i / IN][i % IN]));
+        const float both = fmaxf(of_row[1], of_row[2]);
+        return may_cut(largest, fmaxf(of_row[0], both)) || may_cut(largest, fmaxf(both, of_row[3]));
+    }
+
+    // Every thread's pixels -> halves, when all have measured. Returns whether these have room for the tile and
+    // keep its digits. 2^one: what they count in. reach: of the weights.
+    __device__ __forceinline__ bool store(Shared& shared, int& one, float reach, bool exists = true) const {
         float largest = 0.0f;
 #pragma unroll
         for (int warp = 0; warp < WARPS; ++warp) largest = fmaxf(largest, shared.warp_max[warp]);
         if (!fits_halves(largest, one)) return false;
+        if (!(largest * reach <= ENOUGH) && __syncthreads_or(exists && cut(largest))) return false;
         const float unit = power_of_two(-one);
         uint4* to = shared.x + row() * X_ROW + column();
 #pragma unroll
@@ -389,7 +435,7 @@ __device__ __forceinline__ void convolve(const Weights& w, const unsigned (&at)[
     }
 }
 
-// The same sums in float32 from global memory, for infinities and what else halves have no room for.
+// The same sums in double from global memory, for outliers, infinities and what else halves have no room for.
 __device__ __noinline__ void convolve_slowly(const float* x, const float* weight, int H, int W, int oy, int ox,
                                              float* sums) {
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
@@ -397,10 +443,11 @@ __device__ __noinline__ void convolve_slowly(const float* x, const float* weight
     for (int i = 0; i < TALL * WIDE * 4; ++i) {  // as in sum[TALL][WIDE][4]
         const float* w = weight + (i / 4 / WIDE * 16 + i % 4 / 2 * 8 + g) * IN * TAPS;
         const int column = ox + i / 4 % WIDE * 8 + 2 * t + i % 2;
-        float sum = 0.0f;
+        double sum = 0.0;
 #pragma unroll 1
         for (int k = 0; k < IN * TAPS; ++k) {
-            sum += x[((size_t)(k / TAPS) * H + min(oy + k % TAPS / 3, H - 1)) * W + min(column + k % 3, W - 1)] * w[k];
+            const int row = min(oy + k % TAPS / 3, H - 1);
+            sum += (double)x[((size_t)(k / TAPS) * H + row) * W + min(column + k % 3, W - 1)] * w[k];
         }
         sums[i] = sum;
     }
@@ -554,11 +601,12 @@ image_kernel(const float* x, const float* weight, const float* conv_bias, const 
         pixels.load(reinterpret_cast<const float*>(shared.x), s);
         pixels.measure(shared, Column::column() < s.W);
         __syncthreads();  // all have measured, and read what came
-        fits = pixels.store(shared, one);
+        fits = pixels.store(shared, one, shared.reach, Column::column() < s.W);
     };
 
     Weights w;
     start_copy(team);
+    find_reach(weight, scale, shared);
     w.load<false>(weight, conv_bias, bias, scale, first, shared.line, warp % SEGMENTS == 0);
     finish_copy();
     __syncthreads();  // halves and shared.line are complete
@@ -679,6 +727,7 @@ struct alignas(16) HalfShared {
     int one;                      // the exponent of 1 in the halves of x, or NEVER
     bool fit;                     // halves have room for the weights
     int strip, y0, rows;          // the block's: which one, from where in y, how many
+    float reach;                  // of the weights of all channels
     const float *from, *next;     // of x: the item's image, the next item's or null
     int plane, last_plane;        // the first of the item, and of what is in shared memory, of all planes of y
 };
@@ -797,7 +846,21 @@ half_kernel(const float* x, const float* weight, const float* conv_bias, const f
 #pragma unroll
         for (int i = 0; i < WARPS; ++i) largest = fmaxf(largest, shared.warp_max[i]);
         int one;
-        const bool fits = fits_halves(largest, one);
+        bool fits = fits_halves(largest, one);
+        if (fits && !(largest * shared.reach <= ENOUGH)) {
+            bool cut = false;
+#pragma unroll
+            for (int k = 0; k < ROUNDS; ++k) {
+                float seen = 0.0f;
+#pragma unroll
+                for (int c = 0; c < IN; ++c) seen = fmaxf(seen, fabsf(value[k][c]));
+                cut = cut || may_cut(largest, seen);
+            }
+            float seen = fmaxf(fabsf(of_rest[0]), fabsf(of_rest[1]));
+            seen = fmaxf(seen, __shfl_xor_sync(ALL_LANES, seen, 1));
+            seen = fmaxf(seen, __shfl_xor_sync(ALL_LANES, seen, 2));
+            fits = !__syncthreads_or(cut || may_cut(largest, seen));
+        }
         if (thread == 0) shared.one = fits ? one : NEVER;
         if (!fits) return;
         const float unit = power_of_two(-one);
@@ -889,6 +952,7 @@ half_kernel(const float* x, const float* weight, const float* conv_bias, const f
     }
     __syncthreads();
     start_copy(pixels_of(team), 0, 0);
+    find_reach(weight, scale, shared);
     asm volatile("cp.async.wait_group 0;" ::: "memory");
     __syncthreads();  // everybody's pixels are there
     convert(0);
@@ -1056,6 +1120,7 @@ tiles_kernel(const float* x, const float* weight, const float* conv_bias, const 
     const int64_t tiles = (int64_t)s.tiles_x * s.tiles_y;
     const size_t plane = (size_t)s.OH * s.OW;
     Weights w;
+    find_reach(weight, scale, shared);
     w.load<false>(weight, conv_bias, bias, scale, first, shared.line, warp % SEGMENTS == 0);
     if (threadIdx.x < 2) {  // read for results that nobody keeps
         shared.x[X_ROWS * X_ROW + threadIdx.x] = make_uint4(0, 0, 0, 0);
@@ -1071,7 +1136,7 @@ tiles_kernel(const float* x, const float* weight, const float* conv_bias, const 
         pixels.load(image, s, y0, x0);
         pixels.measure(shared);
         __syncthreads();  // all have measured, and nobody reads the last tile any more
-        const bool fits = pixels.store(shared, one);
+        const bool fits = pixels.store(shared, one, shared.reach);
         __syncthreads();  // halves are complete
         if (row < rows && column < columns) {
             float* to = shared.sigmoid + row * S_ROW + column;

@@ -11,8 +11,8 @@ Where an image does not fit, or its rows do not lie well, the convolution runs t
 written once and read twice. Every other shape, and every GPU before compute capability 8.0, has simple kernels.
 benchmarks/data/bench.json has the times.
 
-Known fault: halves are scaled by the largest value around, a tile's in forward and an image's in backward. Beside one
-of 1e8 to 1e15, values of ordinary size lose their digits, and the results near it are wrong.
+Halves are scaled by the largest value around, beside which others could lose their digits. Where that is so, around an
+outlier, sums are made in double from global memory, slowly.
 """
 
 import torch
@@ -192,6 +192,7 @@ struct Shared {
     float2 moments[OUT][SEGMENTS];      // mean and squared deviations of a segment's pixels
     float2 line[OUT];                   // factor and offset from a channel's sum to the exponent of its sigmoid
     float warp_max[WARPS];
+    float reach;                        // of the weights
 };
 
 __device__ __forceinline__ float power_of_two(int e) {
@@ -204,6 +205,19 @@ __device__ __forceinline__ bool fits_halves(float largest, int& e) {
     e = (int)(__float_as_uint(largest) >> 23) - 127 - 14;
     if (largest == 0.0f) e = 0;
     return e >= -64 && e <= 36;  // infinity is none
+}
+
+// Halves cut small values off at 2^-39 of a tile's largest, small weights at 2^-39 of a channel's. The 72 products of a
+// sum are off by 144 * 2^-39 * largest * reach then, at most: up to ENOUGH it is 2^-22 in a sigmoid's exponent, as a
+// rule a tenth of it, less than float32 itself is off by. reach: see find_reach.
+constexpr float ENOUGH = 512.0f;
+
+// Beyond that, halves still do where no pixel is less than LEAST of the largest, but 0: what they cut off is then less
+// than float32 rounds. Beside an outlier it is more.
+constexpr float LEAST = 1.0f / 65536.0f;
+
+__device__ __forceinline__ bool may_cut(float largest, float value) {
+    return value != 0.0f && !(value >= largest * LEAST);
 }
 
 // Two floats as two half2: the nearest halves, and the nearest to what is left.
@@ -219,6 +233,27 @@ __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
     for (int offset = WARP / 2; offset > 0; offset /= 2) v += __shfl_xor_sync(ALL_LANES, v, offset);
     return v;
+}
+
+// The largest weight times scale -> shared.reach, for all to read after the next barrier.
+template <typename Memory>
+__device__ __forceinline__ void find_reach(const float* weight, const float* scale, Memory& shared) {
+    float reach = 0.0f;
+#pragma unroll
+    for (int i = 0; i < OUT * IN * TAPS / THREADS; ++i) {
+        const int k = i * THREADS + threadIdx.x;
+        reach = fmaxf(reach, fabsf(weight[k] * scale[k / (IN * TAPS)]));
+    }
+#pragma unroll
+    for (int offset = WARP / 2; offset > 0; offset /= 2) {
+        reach = fmaxf(reach, __shfl_xor_sync(ALL_LANES, reach, offset));
+    }
+    if (threadIdx.x % WARP == 0) shared.warp_max[threadIdx.x / WARP] = reach;
+    __syncthreads();  // every warp's is there
+#pragma unroll
+    for (int warp = 0; warp < WARPS; ++warp) reach = fmaxf(reach, shared.warp_max[warp]);
+    __syncthreads();  // all have read
+    if (threadIdx.x == 0) shared.reach = reach;
 }
 
 #ifdef TENSOR_CORES
@@ -352,14 +387,25 @@ struct Column {
         if (threadIdx.x % WARP == 0) shared.warp_max[threadIdx.x / WARP] = largest;
     }
 
+    // Whether a result may see nothing in this column but what halves of such a tile cut off.
+    __device__ __forceinline__ bool cut(float largest) const {
+        static_assert(HEIGHT == 4 && ROWS == 2, "a thread has what two results see");
+        float of_row[HEIGHT] = {};
+#pragma unroll
+        for (int i = 0; i < HEIGHT * IN; ++i) of_row[i / IN] = fmaxf(of_row[i / IN], fabsf(value[i / IN][i % IN]));
+        const float both = fmaxf(of_row[1], of_row[2]);
+        return may_cut(largest, fmaxf(of_row[0], both)) || may_cut(largest, fmaxf(both, of_row[3]));
+    }
+
     // Every thread's pixels -> halves, when all have measured. BOTH: also the lower ones. Returns whether they have
-    // room for the tile. 2^one: what they count in.
+    // room for the tile and keep its digits. 2^one: what they count in. reach: of the weights.
     template <bool BOTH, typename Memory>
-    __device__ __forceinline__ bool store(Memory& shared, int& one) const {
+    __device__ __forceinline__ bool store(Memory& shared, int& one, float reach, bool exists = true) const {
         float largest = 0.0f;
 #pragma unroll
         for (int warp = 0; warp < WARPS; ++warp) largest = fmaxf(largest, shared.warp_max[warp]);
         if (!fits_halves(largest, one)) return false;
+        if (!(largest * reach <= ENOUGH) && __syncthreads_or(exists && cut(largest))) return false;
         const float unit = power_of_two(-one);
         uint4* to = shared.x + row() * X_ROW + column();
 #pragma unroll
@@ -455,7 +501,7 @@ __device__ __forceinline__ void convolve_exactly(const Weights& w, const unsigne
     }
 }
 
-// The same sums in float32 from global memory, for infinities and what else halves have no room for.
+// The same sums in double from global memory, for outliers, infinities and what else halves have no room for.
 __device__ __noinline__ void convolve_slowly(const float* x, const float* weight, int H, int W, int oy, int ox,
                                              float* sums) {
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
@@ -463,10 +509,11 @@ __device__ __noinline__ void convolve_slowly(const float* x, const float* weight
     for (int i = 0; i < TALL * WIDE * 4; ++i) {  // as in sum[TALL][WIDE][4]
         const float* w = weight + (i / 4 / WIDE * 16 + i % 4 / 2 * 8 + g) * IN * TAPS;
         const int column = ox + i / 4 % WIDE * 8 + 2 * t + i % 2;
-        float sum = 0.0f;
+        double sum = 0.0;
 #pragma unroll 1
         for (int k = 0; k < IN * TAPS; ++k) {
-            sum += x[((size_t)(k / TAPS) * H + min(oy + k % TAPS / 3, H - 1)) * W + min(column + k % 3, W - 1)] * w[k];
+            const int row = min(oy + k % TAPS / 3, H - 1);
+            sum += (double)x[((size_t)(k / TAPS) * H + row) * W + min(column + k % 3, W - 1)] * w[k];
         }
         sums[i] = sum;
     }
@@ -621,11 +668,12 @@ image_kernel(const float* x, const float* weight, const float* conv_bias, const 
         pixels.load(reinterpret_cast<const float*>(shared.x), s);
         pixels.measure(shared, Column::column() < s.W);
         __syncthreads();  // all have measured, and read what came
-        fits = pixels.store<SPLIT == 3>(shared, one);
+        fits = pixels.store<SPLIT == 3>(shared, one, shared.reach, Column::column() < s.W);
     };
 
     Weights w;
     start_copy(team);
+    find_reach(weight, scale, shared);
     w.load<false>(weight, conv_bias, bias, scale, first, shared.line);
     finish_copy();
     __syncthreads();  // halves and shared.line are complete
@@ -739,6 +787,7 @@ tiles_kernel(const float* x, const float* weight, const float* conv_bias, const 
     const int64_t tiles = (int64_t)s.tiles_x * s.tiles_y;
     const size_t plane = (size_t)s.OH * s.OW;
     Weights w;
+    find_reach(weight, scale, shared);
     w.load<false>(weight, conv_bias, bias, scale, first, shared.line);
     if (threadIdx.x < 2) {  // read for results that nobody keeps
         shared.x[X_ROWS * X_ROW + threadIdx.x] = make_uint4(0, 0, 0, 0);
@@ -754,7 +803,7 @@ tiles_kernel(const float* x, const float* weight, const float* conv_bias, const 
         pixels.load(image, s, y0, x0);
         pixels.measure(shared);
         __syncthreads();  // all have measured, and nobody reads the last tile any more
-        const bool fits = pixels.store<SPLIT == 3>(shared, one);
+        const bool fits = pixels.store<SPLIT == 3>(shared, one, shared.reach);
         __syncthreads();  // halves are complete
         if (row < rows && column < columns) {
             float* to = shared.sigmoid + row * S_ROW + column;
@@ -876,7 +925,7 @@ struct Packed {
     int conv_one[OUT];          // 2^one: what a channel's weights count in
     int conv_fits, gx_fits;     // whether halves have room for them
     int gx_one;
-    int unused;
+    float reach;                // the largest weight times scale
 };
 
 // One block.
@@ -905,6 +954,7 @@ pack_kernel(const float* weight, const float* conv_bias, const float* bias, cons
         packed->conv_fits = conv_fits;
         packed->gx_fits = gx_fits;
         packed->gx_one = gx_one;
+        packed->reach = most;
     }
     if (threadIdx.x < OUT) {
         const int o = threadIdx.x;
@@ -1050,8 +1100,8 @@ __device__ __forceinline__ void store_gx(float* to, const Shape& s, const float 
     }
 }
 
-// Sums of channels 8 o + 2 t (and + 1) at pixels 16 p + g (and + 8, last two), as in q[p][o][4], in float32 from global
-// memory, for infinities and what else halves have no room for.
+// Sums of channels 8 o + 2 t (and + 1) at pixels 16 p + g (and + 8, last two), as in q[p][o][4], in double from global
+// memory, for outliers, infinities and what else halves have no room for.
 __device__ __noinline__ void convolve_pixels_slowly(const float* x, const float* weight, int H, int W, int oy, int ox,
                                                     float* sums) {
     const int g = threadIdx.x % WARP / 4, t = threadIdx.x % 4;
@@ -1059,10 +1109,11 @@ __device__ __noinline__ void convolve_pixels_slowly(const float* x, const float*
     for (int i = 0; i < 64; ++i) {
         const float* w = weight + (i / 4 % 4 * 8 + 2 * t + i % 2) * IN * TAPS;
         const int column = ox + i / 16 * 16 + i % 4 / 2 * 8 + g;
-        float sum = 0.0f;
+        double sum = 0.0;
 #pragma unroll 1
         for (int k = 0; k < IN * TAPS; ++k) {
-            sum += x[((size_t)(k / TAPS) * H + oy + k % TAPS / 3) * W + min(column + k % 3, W - 1)] * w[k];
+            const size_t row = (size_t)(k / TAPS) * H + oy + k % TAPS / 3;
+            sum += (double)x[row * W + min(column + k % 3, W - 1)] * w[k];
         }
         sums[i] = sum;
     }
@@ -1074,12 +1125,13 @@ __device__ __noinline__ void gx_slowly(const float* gq, const float* weight, con
 #pragma unroll 1
     for (int i = 0; i < X_ROWS * 8; ++i) {
         const int column = warp * WARP + i / 4 % 2 * 16 + i % 4 / 2 * 8 + g, c = 2 * t + i % 2;
-        float sum = 0.0f;
+        double sum = 0.0;
 #pragma unroll 1
         for (int k = 0; k < OUT * ROWS * 3; ++k) {  // channel, row and kx
             const int o = k / (ROWS * 3), r = k / 3 % ROWS, ky = i / 8 - r, at = column - k % 3;
             if (ky < 0 || ky > 2 || at < 0 || at >= OW) continue;
-            sum += gq[o * GY_CHANNEL + r * X_ROW + at] * (weight[(o * IN + c) * TAPS + ky * 3 + k % 3] * scale[o]);
+            const double w = (double)weight[(o * IN + c) * TAPS + ky * 3 + k % 3] * scale[o];
+            sum += gq[o * GY_CHANNEL + r * X_ROW + at] * w;
         }
         sums[i] = sum;
     }
@@ -1094,7 +1146,8 @@ __device__ __noinline__ void gx_slowly(const float* gq, const float* weight, con
 // `edges`, each with the image's number, so that no fence is needed, which would empty the cache of the weights.
 // gv itself, and v, are needed nowhere: sums of gv are scale times those of gq, and a sum of gq * v is what the sums of
 // gq * x make with the weights. This v has to be the one that s was made of: where gq is not 0 an exact v may be far
-// away. So in the tf32 class, where s knows no lower halves, the weights' are left out, and x's wherever it counts.
+// away. So in the tf32 class, where s knows no lower halves, the weights' are left out, and x's wherever it counts; not
+// where sums are made in double, for there it knows both.
 __global__ void __launch_bounds__(THREADS, 2)
 image_gradients_kernel(const float* x, const float* gy, const float* weight, const float* scale,
                        const float* gn_weight, const float2* means, const Packed* packed, unsigned long long* parts,
@@ -1157,7 +1210,7 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
         else pixels.clear();  // times gq, which is 0 there: may be anything but NaN
         pixels.measure(shared);
         __syncthreads();  // all have measured, and read what came
-        fits = pixels.store<true>(shared, one);
+        fits = pixels.store<true>(shared, one, packed->reach);
         if (threadIdx.x < 2) {  // pixels that are only read for results that nobody keeps
             shared.x[X_ROWS * X_ROW + threadIdx.x] = make_uint4(0, 0, 0, 0);
             shared.x[LOW / 16 + X_ROWS * X_ROW + threadIdx.x] = make_uint4(0, 0, 0, 0);
@@ -1469,14 +1522,34 @@ image_gradients_kernel(const float* x, const float* gy, const float* weight, con
                 const int fragment = warp + i * WARPS, j = fragment % (FRAGMENTS / 2);
                 const int o = fragment / (FRAGMENTS / 2) * 16 + g + j % 4 / 2 * 8, c = 2 * t + j % 2;
                 const float* from = x + n * image + ((size_t)c * s.H + y0 + j / 12) * s.W + j / 4 % 3;
-                float v = 0.0f;
+                double v = 0.0;
                 for (int p = 0; p < ROWS * s.OW; ++p) {
                     const int r = p / s.OW, at = p % s.OW;
                     const float pixel = j < TAPS * 4 ? from[(size_t)r * s.W + at] : 1.0f - j % 2;
-                    v += gy_floats[o * GY_CHANNEL + r * X_ROW + at] * pixel;
+                    v += (double)gy_floats[o * GY_CHANNEL + r * X_ROW + at] * pixel;
                 }
 #pragma unroll
-                for (int k = 0; k < MY_SUMS; ++k) total[k] += i == k ? v : 0.0f;
+                for (int k = 0; k < MY_SUMS; ++k) total[k] += i == k ? (float)v : 0.0f;
+                if (SPLIT == 1) reinterpret_cast<float*>(shared.x)[fragment * WARP + lane] = v;
+            }
+            if (SPLIT == 1 && !fits) {  // v knew the weights' lower halves: what they add to a sum of gq * v
+                __syncthreads();  // all sums are there
+#pragma unroll 1
+                for (int i = 0; i < MY_SUMS; ++i) {
+                    const int fragment = warp + i * WARPS, j = fragment % (FRAGMENTS / 2);
+                    if (j < TAPS * 4 || j % 2 == 0 || t > 0) continue;
+                    const int second = j % 4 / 2, o = fragment / (FRAGMENTS / 2) * 16 + g + second * 8;
+                    const float* from = reinterpret_cast<const float*>(shared.x) + lane;
+                    const float unit = power_of_two(-packed->conv_one[o]);
+                    float low = 0.0f;
+                    for (int k = 0; k < IN * TAPS; ++k) {
+                        const int c = k / TAPS, at = fragment - j + k % TAPS * 4 + second * 2 + c % 2;
+                        const float w = weight[o * IN * TAPS + k] * unit;
+                        low += from[at * WARP + c / 2] * (w - __half2float(__float2half_rn(w)));
+                    }
+#pragma unroll
+                    for (int k = 0; k < MY_SUMS; ++k) total[k] -= i == k ? low : 0.0f;
+                }
             }
         }
         __syncthreads();  // nobody needs x, or what took its place
@@ -1627,14 +1700,14 @@ finish_kernel(const float* rows, int64_t count, const Packed* packed, const floa
 
 // ---- backward of any image: the convolution twice, gv in global memory ----
 
-// What the kernels below leave behind for each tile and channel, to be summed: two sums, and the largest magnitudes.
+// What the kernels below leave behind for each tile and channel, to be summed: two sums, and the largest magnitude.
 struct Part {
-    float first, second, largest, largest_x;
+    float first, second, largest;
 };
 
 // Each tile again from x: v = conv(x) + bias, of which s = sigmoid(v * scale) and sh = (s - mean) * rstd are made anew.
 // means (N, groups): mean and rstd; LAST: terms (N, groups): a and b.
-// !LAST: parts: sums of gy and gy * sh. LAST: gv; parts: sums of gv and gq * v, largest of gv and x.
+// !LAST: parts: sums of gy and gy * sh. LAST: gv; parts: sums of gv and gq * v, largest of gv.
 template <bool LAST>
 __global__ void __launch_bounds__(THREADS, 2)
 gradient_kernel(const float* x, const float* gy, const float* weight, const float* conv_bias, const float* bias,
@@ -1649,6 +1722,7 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
     const int64_t tiles = (int64_t)s.tiles_x * s.tiles_y;
     const size_t plane = (size_t)s.OH * s.OW;
     Weights w;
+    find_reach(weight, scale, shared);
     w.load<true>(weight, conv_bias, bias, scale, first, shared.line);
     if (threadIdx.x < 2) {  // read for results that nobody keeps
         shared.x[X_ROWS * X_ROW + threadIdx.x] = make_uint4(0, 0, 0, 0);
@@ -1664,11 +1738,8 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
         pixels.load(image, s, y0, x0);
         pixels.measure(shared);
         __syncthreads();  // all have measured, and nobody reads the last tile any more
-        const bool fits = pixels.store<SPLIT == 3>(shared, one);
+        const bool fits = pixels.store<SPLIT == 3>(shared, one, shared.reach);
         __syncthreads();  // halves are complete
-        float largest_x = 0.0f;
-#pragma unroll
-        for (int i = 0; i < WARPS; ++i) largest_x = fmaxf(largest_x, shared.warp_max[i]);
         if (row < rows && column < columns) {
             make_segment<VALUES>(w, shared, fits, one, first, segment, row, column, columns - column,
                                  shared.sigmoid + row * S_ROW + column, image, weight, scale, s, y0 + row, x0 + column);
@@ -1712,7 +1783,6 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
             part.first = warp_sum(part.first);
             part.second = warp_sum(part.second);
             part.largest = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(part.largest)));
-            part.largest_x = largest_x;
             if (lane == 0) parts[(n * OUT + channel) * tiles + tile % tiles] = part;
         }
     }
@@ -1720,7 +1790,7 @@ gradient_kernel(const float* x, const float* gy, const float* weight, const floa
 }
 
 // One block a group: parts -> sums of each channel, both (N, OUT); !LAST: terms (N, groups): a and b, the means of both
-// over a group, weighted. LAST: largest (N, groups): of gv and x.
+// over a group, weighted. LAST: terms: the largest gv, and 0.
 template <bool LAST>
 __global__ void group_sums_kernel(const Part* parts, const float* gn_weight, float* first, float* second, float2* terms,
                                   Shape s) {
@@ -1735,21 +1805,18 @@ __global__ void group_sums_kernel(const Part* parts, const float* gn_weight, flo
             sum.first += part.first;
             sum.second += part.second;
             sum.largest = fmaxf(sum.largest, part.largest);
-            sum.largest_x = fmaxf(sum.largest_x, part.largest_x);
         }
         sum.first = warp_sum(sum.first);
         sum.second = warp_sum(sum.second);
 #pragma unroll
         for (int offset = WARP / 2; offset > 0; offset /= 2) {
             sum.largest = fmaxf(sum.largest, __shfl_xor_sync(ALL_LANES, sum.largest, offset));
-            sum.largest_x = fmaxf(sum.largest_x, __shfl_xor_sync(ALL_LANES, sum.largest_x, offset));
         }
         if (lane == 0) {
             first[channel] = sum.first;
             second[channel] = sum.second;
             const float gamma = gn_weight[channel % OUT];
-            of_channel[c] = make_float2(LAST ? sum.largest : sum.first * gamma,
-                                        LAST ? sum.largest_x : sum.second * gamma);
+            of_channel[c] = make_float2(LAST ? sum.largest : sum.first * gamma, LAST ? 0.0f : sum.second * gamma);
         }
     }
     __syncthreads();  // all channels are there
@@ -1757,7 +1824,7 @@ __global__ void group_sums_kernel(const Part* parts, const float* gn_weight, flo
     float2 all = make_float2(0.0f, 0.0f);
     for (int c = 0; c < channels; ++c) {
         all.x = LAST ? fmaxf(all.x, of_channel[c].x) : all.x + of_channel[c].x;
-        all.y = LAST ? fmaxf(all.y, of_channel[c].y) : all.y + of_channel[c].y;
+        all.y += of_channel[c].y;
     }
     const float part = 1.0f / ((float)channels * s.OH * s.OW);
     terms[blockIdx.x] = LAST ? all : make_float2(all.x * part, all.y * part);
@@ -1773,22 +1840,19 @@ __global__ void columns_kernel(const float* rows, float* sums, int64_t count, in
     if (lane == 0) sums[c] = sum;
 }
 
-// The largest of all groups' gv and x -> largest[0]. One block.
-__global__ void largest_kernel(const float2* of_group, float2* largest, int count) {
-    __shared__ float2 of_warp[WARPS];
-    float2 m = make_float2(0.0f, 0.0f);
-    for (int i = threadIdx.x; i < count; i += THREADS) {
-        m = make_float2(fmaxf(m.x, of_group[i].x), fmaxf(m.y, of_group[i].y));
+// The largest gv of every image's groups, and the weights' reach -> largest (N + 1). One block.
+__global__ void largest_kernel(const float2* of_group, const float* weight, const float* scale, float* largest, int N,
+                               int groups) {
+    __shared__ struct {
+        float warp_max[WARPS], reach;
+    } shared;
+    find_reach(weight, scale, shared);
+    if (threadIdx.x == 0) largest[N] = shared.reach;
+    for (int n = threadIdx.x; n < N; n += THREADS) {
+        float most = 0.0f;
+        for (int i = 0; i < groups; ++i) most = fmaxf(most, of_group[n * groups + i].x);
+        largest[n] = most;
     }
-    for (int offset = WARP / 2; offset > 0; offset /= 2) {
-        m.x = fmaxf(m.x, __shfl_xor_sync(ALL_LANES, m.x, offset));
-        m.y = fmaxf(m.y, __shfl_xor_sync(ALL_LANES, m.y, offset));
-    }
-    if (threadIdx.x % WARP == 0) of_warp[threadIdx.x / WARP] = m;
-    __syncthreads();  // all warps have written
-    if (threadIdx.x > 0) return;
-    for (int i = 1; i < WARPS; ++i) m = make_float2(fmaxf(m.x, of_warp[i].x), fmaxf(m.y, of_warp[i].y));
-    largest[0] = m;
 }
 
 constexpr int G_TALL = 8, G_WIDE = 32;                     // pixels that a block makes at a time, one row a warp
@@ -1820,25 +1884,23 @@ __device__ __forceinline__ void bring(const float* from, uint4* to, int height, 
 }
 #endif
 
-// gx[n, c, y, x] = sum of gv[n, o, y - ky, x - kx] * weight[o, c, ky, kx]. largest: of gv (and x).
+// gx[n, c, y, x] = sum of gv[n, o, y - ky, x - kx] * weight[o, c, ky, kx]. largest: of each image's gv.
 __global__ void __launch_bounds__(THREADS, 2)
-gx_tensor_kernel(const float* gv, const float* weight, const float2* largest, float* gx, Shape s) {
+gx_tensor_kernel(const float* gv, const float* weight, const float* largest, float* gx, Shape s) {
 #ifdef TENSOR_CORES
     extern __shared__ __align__(16) unsigned char memory[];
     uint4* halves = reinterpret_cast<uint4*>(memory);  // (OUT / 8) planes of G_PIXELS pixels, twice
     __shared__ float warp_max[WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, g = lane / 4, t = lane % 4, matrix = lane / 8;
-    int one, weight_one;
+    int weight_one;
     float most = 0.0f;
     for (int i = threadIdx.x; i < OUT * IN * TAPS; i += THREADS) most = fmaxf(most, fabsf(weight[i]));
     most = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(most)));
     if (lane == 0) warp_max[warp] = most;
     __syncthreads();  // all warps have written
     for (int i = 0; i < WARPS; ++i) most = fmaxf(most, warp_max[i]);
-    const bool fits_weight = fits_halves(most, weight_one), fits_gv = fits_halves(largest->x, one);
-    const bool fit = fits_weight && fits_gv;
-    const float unit = fit ? power_of_two(-one) : 0.0f, weight_unit = fit ? power_of_two(-weight_one) : 0.0f;
-    const float back = fit ? power_of_two(one) : 0.0f, weight_back = fit ? power_of_two(weight_one) : 0.0f;
+    const bool fits_weight = fits_halves(most, weight_one);
+    const float weight_unit = fits_weight ? power_of_two(-weight_one) : 0.0f;
 
     // Step 2 k + i takes tap k and channels 16 i + 2 t, + 1, + 8, + 9 of gv. Lane: channel g of x.
     unsigned high[STEPS][2], low[SPLIT == 3 ? STEPS : 1][2];
@@ -1860,9 +1922,13 @@ gx_tensor_kernel(const float* gv, const float* weight, const float2* largest, fl
         const int64_t n = tile / (tiles_x * tiles_y);
         const int y0 = tile / tiles_x % tiles_y * G_TALL, x0 = tile % tiles_x * G_WIDE, y = y0 + warp;
         const float* image = gv + n * OUT * s.OH * s.OW;
+        int one;
+        const bool fit = fits_halves(largest[n], one) && fits_weight;
         float sum[2][4] = {};  // channels 2 t, 2 t + 1 at pixels 16 i + g (and + 8, last two)
         __syncthreads();  // nobody reads the last tile any more
-        if (fit) bring<OUT, G_TALL + 2, G_ROW, SPLIT == 3>(image, halves, s.OH, s.OW, y0 - 2, x0 - 2, unit);
+        if (fit) {
+            bring<OUT, G_TALL + 2, G_ROW, SPLIT == 3>(image, halves, s.OH, s.OW, y0 - 2, x0 - 2, power_of_two(-one));
+        }
         __syncthreads();  // halves are complete
         if (fit) {
             // matrices: 8 pixels of 8 channels, 8 pixels more, and both of the next 8 channels
@@ -1889,12 +1955,12 @@ gx_tensor_kernel(const float* gv, const float* weight, const float2* largest, fl
         } else {
             for (int i = 0; i < 8; ++i) {
                 const int c = 2 * t + i % 2, column = x0 + i / 4 * 16 + i % 4 / 2 * 8 + g;
-                float slow = 0.0f;
+                double slow = 0.0;
                 for (int k = 0; k < OUT * TAPS; ++k) {
                     const int oy = y - k % TAPS / 3, ox = column - k % 3;
                     const bool inside = oy >= 0 && oy < s.OH && ox >= 0 && ox < s.OW;
                     const float w = weight[(k / TAPS * IN + c) * TAPS + k % TAPS];
-                    if (inside) slow += image[((size_t)(k / TAPS) * s.OH + oy) * s.OW + ox] * w;
+                    if (inside) slow += (double)image[((size_t)(k / TAPS) * s.OH + oy) * s.OW + ox] * w;
                 }
 #pragma unroll
                 for (int j = 0; j < 8; ++j) if (i == j) sum[j / 4][j % 4] = slow;
@@ -1903,57 +1969,110 @@ gx_tensor_kernel(const float* gv, const float* weight, const float2* largest, fl
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             const int c = 2 * t + i % 2, column = x0 + i / 4 * 16 + i % 4 / 2 * 8 + g;
-            const float v = fit ? sum[i / 4][i % 4] * back * weight_back : sum[i / 4][i % 4];
+            const float sum_of = sum[i / 4][i % 4];
+            const float v = fit ? sum_of * power_of_two(one) * power_of_two(weight_one) : sum_of;
             if (y < s.H && column < s.W) gx[((n * IN + c) * s.H + y) * s.W + column] = v;
         }
     }
 #endif
 }
 
+#ifdef TENSOR_CORES
+// A warp's sums over two rows of a tile, as in total[TAPS][4] below, in double from global memory, for outliers,
+// infinities and what else halves have no room for. gv, x: the image's.
+__device__ __noinline__ void gweight_slowly(const float* gv, const float* x, int H, int W, int oy, int ox,
+                                            float* sums) {
+    const int lane = threadIdx.x % WARP, half = threadIdx.x / WARP % 2, OH = H - 2, OW = W - 2;
+    const int rows = min(2, OH - oy), columns = min(G_WIDE, OW - ox);
+#pragma unroll 1
+    for (int i = 0; i < TAPS * 4; ++i) {
+        const int o = half * 16 + lane / 4 + i % 4 / 2 * 8, c = 2 * (lane % 4) + i % 2;
+        const float* of_gv = gv + ((size_t)o * OH + oy) * OW + ox;
+        const float* of_x = x + ((size_t)c * H + oy + i / 12) * W + ox + i / 4 % 3;
+        double sum = 0.0;
+#pragma unroll 1
+        for (int r = 0; r < rows; ++r) {
+            for (int k = 0; k < columns; ++k) sum += (double)of_gv[r * OW + k] * of_x[r * W + k];
+        }
+        sums[i] = sum;
+    }
+}
+#endif
+
 // gweight[o, c, ky, kx] = sum of gv[n, o, oy, ox] * x[n, c, oy + ky, ox + kx]. Each block leaves its sum: (blocks, OUT,
 // IN * TAPS). Warps: 16 channels of gv and two rows each. Three products of halves in both classes: eager has cuDNN sum
-// these in float32 even where TF32 is allowed.
+// these in float32 even where TF32 is allowed. largest: of each image's gv, and the weights' reach.
 __global__ void __launch_bounds__(THREADS, 2)
-gweight_tensor_kernel(const float* gv, const float* x, const float2* largest, float* parts, Shape s) {
+gweight_tensor_kernel(const float* gv, const float* x, const float* largest, float* parts, Shape s) {
 #ifdef TENSOR_CORES
     extern __shared__ __align__(16) unsigned char memory[];
     constexpr int PIXELS = G_TALL * G_WIDE, PLANE = PIXELS * 16, LOWER = OUT / 8 * PLANE, X_LOWER = G_PIXELS * 16;
+    constexpr int ROUNDS = (G_PIXELS + THREADS - 1) / THREADS;  // pixels of x that a thread brings
     uint4* gv_halves = reinterpret_cast<uint4*>(memory);
     uint4* x_halves = gv_halves + 2 * LOWER / 16;
     float* sums = reinterpret_cast<float*>(memory);  // of two warps at a time, at the end
+    __shared__ float warp_max[WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP, g = lane / 4, t = lane % 4, matrix = lane / 8;
     const int half = warp % 2, row = warp / 2 * 2;
-    int one, x_one;
-    const bool fits_gv = fits_halves(largest->x, one), fits_x = fits_halves(largest->y, x_one), fit = fits_gv && fits_x;
-    const float unit = fit ? power_of_two(-one) : 0.0f, x_unit = fit ? power_of_two(-x_one) : 0.0f;
-    const float back = fit ? power_of_two(one) : 0.0f, x_back = fit ? power_of_two(x_one) : 0.0f;
     const int tiles_x = (s.OW + G_WIDE - 1) / G_WIDE, tiles_y = (s.OH + G_TALL - 1) / G_TALL;
     const int64_t tiles = (int64_t)tiles_x * tiles_y * s.N;
-    if (!fit) {  // in float32, a warp an element after another, each block a part of the images
-        for (int i = warp; i < OUT * IN * TAPS; i += WARPS) {
-            const int o = i / (IN * TAPS), c = i / TAPS % IN, ky = i % TAPS / 3, kx = i % 3;
-            float sum = 0.0f;
-            for (int64_t n = blockIdx.x; n < s.N; n += gridDim.x) {
-                for (int p = lane; p < s.OH * s.OW; p += WARP) {
-                    const float* from = x + ((n * IN + c) * s.H + p / s.OW + ky) * s.W + p % s.OW + kx;
-                    sum += gv[(n * OUT + o) * s.OH * s.OW + p] * *from;
-                }
-            }
-            sum = warp_sum(sum);
-            if (lane == 0) parts[(int64_t)blockIdx.x * OUT * IN * TAPS + i] = sum;
-        }
-        return;
-    }
     const unsigned base = (unsigned)__cvta_generic_to_shared(gv_halves);
     const unsigned x_base = (unsigned)__cvta_generic_to_shared(x_halves);
     float total[TAPS][4] = {};  // channels 16 half + g (and + 8, last two) of gv, 2 t and 2 t + 1 of x
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int64_t n = tile / (tiles_x * tiles_y);
         const int y0 = tile / tiles_x % tiles_y * G_TALL, x0 = tile % tiles_x * G_WIDE;
-        __syncthreads();  // nobody reads the last tile any more
-        bring<OUT, G_TALL, G_WIDE, true>(gv + n * OUT * s.OH * s.OW, gv_halves, s.OH, s.OW, y0, x0, unit);
-        bring<IN, G_TALL + 2, G_ROW, true>(x + n * IN * s.H * s.W, x_halves, s.H, s.W, y0, x0, x_unit);
+        const float *image = gv + n * OUT * s.OH * s.OW, *x_image = x + n * IN * s.H * s.W;
+        float pixel[ROUNDS][IN], seen[ROUNDS], most = 0.0f;
+#pragma unroll
+        for (int k = 0; k < ROUNDS; ++k) {
+            const int p = k * THREADS + threadIdx.x, y = y0 + p / G_ROW, column = x0 + p % G_ROW;
+            const bool inside = p < G_PIXELS && y < s.H && column < s.W;
+            seen[k] = 0.0f;
+#pragma unroll
+            for (int c = 0; c < IN; ++c) {
+                pixel[k][c] = inside ? __ldg(x_image + ((size_t)c * s.H + y) * s.W + column) : 0.0f;
+                seen[k] = fmaxf(seen[k], fabsf(pixel[k][c]));
+            }
+            most = fmaxf(most, seen[k]);
+        }
+        most = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(most)));
+        if (lane == 0) warp_max[warp] = most;
+        __syncthreads();  // all have measured, and nobody reads the last tile any more
+#pragma unroll
+        for (int i = 0; i < WARPS; ++i) most = fmaxf(most, warp_max[i]);
+        int one, x_one;
+        const bool fits_gv = fits_halves(largest[n], one);
+        bool fit = fits_halves(most, x_one) && fits_gv;
+        if (fit && !(most * largest[s.N] <= ENOUGH)) {
+            bool cut = false;
+#pragma unroll
+            for (int k = 0; k < ROUNDS; ++k) cut = cut || may_cut(most, seen[k]);
+            fit = !__syncthreads_or(cut);
+        }
+        if (fit) {
+            const float x_unit = power_of_two(-x_one);
+#pragma unroll
+            for (int k = 0; k < ROUNDS; ++k) {
+                const int p = k * THREADS + threadIdx.x;
+                uint4 high, low;
+                split(pixel[k][0] * x_unit, pixel[k][1] * x_unit, high.x, low.x);
+                split(pixel[k][2] * x_unit, pixel[k][3] * x_unit, high.y, low.y);
+                split(pixel[k][4] * x_unit, pixel[k][5] * x_unit, high.z, low.z);
+                split(pixel[k][6] * x_unit, pixel[k][7] * x_unit, high.w, low.w);
+                if (p < G_PIXELS) x_halves[p] = high, x_halves[G_PIXELS + p] = low;
+            }
+            bring<OUT, G_TALL, G_WIDE, true>(image, gv_halves, s.OH, s.OW, y0, x0, power_of_two(-one));
+        }
         __syncthreads();  // halves are complete
+        if (!fit) {
+            float slow[TAPS * 4];
+            gweight_slowly(image, x_image, s.H, s.W, y0 + row, x0, slow);
+#pragma unroll
+            for (int i = 0; i < TAPS * 4; ++i) total[i / 4][i % 4] += slow[i];
+            continue;
+        }
+        const float back = power_of_two(one) * power_of_two(x_one);
 #pragma unroll
         for (int j = 0; j < 4; ++j) {  // 16 pixels
             const int y = row + j / 2, x1 = j % 2 * 16;
@@ -1974,7 +2093,7 @@ gweight_tensor_kernel(const float* gv, const float* x, const float2* largest, fl
                 multiply_first(part, a_low, b[0], b[1]);
                 multiply(part, a, b[2], b[3]);
                 multiply(part, a, b[0], b[1]);
-                add(total[k], part);
+                add(total[k], part, back);
             }
         }
     }
@@ -1991,7 +2110,7 @@ gweight_tensor_kernel(const float* gv, const float* x, const float2* largest, fl
     }
     __syncthreads();
     for (int i = threadIdx.x; i < OUT * IN * TAPS; i += THREADS) {
-        parts[(int64_t)blockIdx.x * OUT * IN * TAPS + i] = sums[i] * back * x_back;
+        parts[(int64_t)blockIdx.x * OUT * IN * TAPS + i] = sums[i];
     }
 #endif
 }
@@ -2530,11 +2649,11 @@ static BackwardPlan backward_plan(int64_t N, int64_t C, int64_t H, int64_t W, in
             p.blocks = std::min<int64_t>(N * ((H + G_TALL - 1) / G_TALL) * ((W + G_WIDE - 1) / G_WIDE),
                                          2 * multiprocessors());
             p.parts = aligned(N * OUT * OH * OW);  // after gv
-            p.first = p.parts + N * OUT * p.tiles_x * p.tiles_y * 4;
+            p.first = p.parts + N * OUT * p.tiles_x * p.tiles_y * 3;
             p.second = p.first + N * OUT;
             p.terms = p.second + N * OUT;
             p.largest = p.terms + N * groups * 2;
-            p.weights = p.largest + 2;
+            p.weights = p.largest + N + 1;
             p.floats = p.weights + p.blocks * OUT * IN * TAPS;
             return p;
         }
@@ -2589,10 +2708,10 @@ static cudaError_t launch_image(const Tensors& t, const BackwardPlan& p, Shape s
 
 static cudaError_t launch_tiles(const Tensors& t, const BackwardPlan& p, const Shape& s, cudaStream_t stream) {
     const int64_t N = s.N, groups = s.groups;
-    float *gv = t.workspace, *first = gv + p.first, *second = gv + p.second, *weights = gv + p.weights;
+    float *gv = t.workspace, *first = gv + p.first, *second = gv + p.second;
+    float *largest = gv + p.largest, *weights = gv + p.weights;
     Part* parts = reinterpret_cast<Part*>(gv + p.parts);
     float2* terms = reinterpret_cast<float2*>(gv + p.terms);
-    float2* largest = reinterpret_cast<float2*>(gv + p.largest);
     constexpr int GX_BYTES = 2 * OUT / 8 * G_PIXELS * 16;
     constexpr int GWEIGHT_BYTES = 2 * OUT / 8 * G_TALL * G_WIDE * 16 + 2 * G_PIXELS * 16;
     static_assert(GWEIGHT_BYTES >= OUT * IN * TAPS * 4, "the sums have room");
@@ -2613,7 +2732,7 @@ static cudaError_t launch_tiles(const Tensors& t, const BackwardPlan& p, const S
     group_sums_kernel<true><<<N * groups, THREADS, 0, stream>>>(parts, t.gn_weight, first, second, terms, s);
     columns_kernel<<<OUT / WARPS, THREADS, 0, stream>>>(first, t.gconv_bias, N, OUT);
     columns_kernel<<<OUT / WARPS, THREADS, 0, stream>>>(second, t.gscale, N, OUT);
-    largest_kernel<<<1, THREADS, 0, stream>>>(terms, largest, N * groups);
+    largest_kernel<<<1, THREADS, 0, stream>>>(terms, t.weight, t.scale, largest, N, groups);
     if (t.gx != nullptr) gx_tensor_kernel<<<p.blocks, THREADS, GX_BYTES, stream>>>(gv, t.weight, largest, t.gx, s);
     if (t.gweight != nullptr) {
         gweight_tensor_kernel<<<p.blocks, THREADS, GWEIGHT_BYTES, stream>>>(gv, t.x, largest, weights, s);

@@ -21,6 +21,12 @@ FORWARD, BACKWARD = ([name for name in LIMITS if ("backward" in name) == wanted]
 CLASSES = [name for name in LIMITS if name.endswith("_tf32")]
 EXACT = 2.0  # times eager's error in the same class
 
+
+def put(value):
+    """What puts a value into an input's second image."""
+    return lambda x: x.index_put(tuple(map(torch.tensor, (1, 0, 5, 7))), torch.tensor(value))
+
+
 # What a fast path could get wrong: the problem's literals, and what becomes of its first input.
 SHAPES = {
     "whole": ({}, None),
@@ -32,15 +38,16 @@ SHAPES = {
     "mean 1000": ({"batch_size": 2}, lambda x: 1000 + x),
     "millions": ({"batch_size": 2}, lambda x: 1e6 * x),
     "millionths": ({"batch_size": 2}, lambda x: 1e-6 * x),
-    "NaN": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("nan")))),
+    "NaN": ({"batch_size": 2}, put(float("nan"))),
+    "one value of 1e6": ({"batch_size": 2}, put(1e6)),
+    "one value of -1e10": ({"batch_size": 2}, put(-1e10)),
     "larger": ({"batch_size": 5, "height": 512, "width": 512}, None),
     "larger, odd": ({"batch_size": 7, "height": 301, "width": 302}, None),
     "larger, mean 1000": ({"batch_size": 2, "height": 384, "width": 384}, lambda x: 1000 + x),
-    "larger, one value of 1e17": (
-        {"batch_size": 2, "height": 320, "width": 448},
-        lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(1e17)),
-    ),
-    "infinity": ({"batch_size": 2}, lambda x: x.index_put((torch.tensor(1), torch.tensor(0), torch.tensor(5), torch.tensor(7)), torch.tensor(float("inf")))),
+    "larger, one value of 1e8": ({"batch_size": 2, "height": 512, "width": 512}, put(1e8)),
+    "larger, odd, one value of 1e12": ({"batch_size": 2, "height": 301, "width": 302}, put(1e12)),
+    "larger, one value of 1e17": ({"batch_size": 2, "height": 320, "width": 448}, put(1e17)),
+    "infinity": ({"batch_size": 2}, put(float("inf"))),
 }
 OF_GROUPNORM = {"out_channels": "features", "height": "dim1", "width": "dim2", "in_channels": None}
 
