@@ -8,7 +8,8 @@ memory. These are kept for backward, a sixteenth of v:
 - Then each block sweeps down an image, 4 rows at a time: it makes v again on tensor cores, finds each window's maximum
   anew, and so has gv, the gradient of v, in shared memory, in halves. Both products with it, that for gx and that for
   the weight's gradient, take it there, again on tensor cores. v and gv are half a gigabyte each, and neither is ever in
-  memory. What gv gives to the two rows of gx below its own waits in registers for the next 4 rows.
+  memory. What gv gives to the two rows of gx below its own waits in registers for the next 4 rows. Tensor cores cut
+  small products beside large ones, always towards 0: so x is taken about its middle, as signs then differ.
 
 A half has TF32's 11 bits: see limit_tf32.py. For the formulas see backward.py.
 benchmarks/data/bench.json has the times.
@@ -857,11 +858,13 @@ __device__ __forceinline__ float2 statistics_of_group(const Moments* moments, in
 // error of 2^-11 anyway.
 constexpr float OUTLYING = SPLIT == 3 ? 0x1p10f : 0x1p20f, DARK = 0x1p22f;
 
-// The largest of image n, for a whole warp; outlying: whether it is that far beyond the usual, which is the largest of
-// what statistics_kernel left, or DARK times as far beyond all of a tile. Infinities are not: there is nothing to save.
-__device__ __forceinline__ float largest_of_image(const float* largest, int n, const Shape& s, bool& outlying) {
+// The largest of image n, for a whole warp. usual: the largest of what statistics_kernel left; outlying: whether the
+// largest is that far beyond it, or DARK times as far beyond all of a tile. Infinities are not: nothing is to be saved.
+__device__ __forceinline__ float largest_of_image(const float* largest, int n, const Shape& s, float& usual,
+                                                  bool& outlying) {
     const int tiles = s.tiles_x * s.tiles_y;
-    float most = 0.0f, usual = 0.0f, least = INFINITY;
+    float most = 0.0f, least = INFINITY;
+    usual = 0.0f;
     for (int i = threadIdx.x % WARP; i < tiles; i += WARP) {
         const float* of_tile = largest + (int64_t)n * tiles + i;
         const float of_some = of_tile[s.tiles];
@@ -956,8 +959,9 @@ finish_kernel(float* windows, const Moments* moments, const float* gamma, const 
     const int64_t plane = (int64_t)blockIdx.x * channels_a_group;
     const int count = moments_count(s, blockIdx.x / groups, makers);
     float2 of_group;
+    float usual;
     bool outlying;
-    largest_of_image(largest, blockIdx.x / groups, s, outlying);
+    largest_of_image(largest, blockIdx.x / groups, s, usual, outlying);
     if (outlying) {
         of_group = exact_statistics(x + (int64_t)(blockIdx.x / groups) * s.C * s.H * s.W, weight + first * s.C * 9,
                                     bias + first, gamma + first, factor + first, windows + plane * (PH * pitch),
@@ -1027,13 +1031,29 @@ __device__ float first_of_window(const float* x, const float* weight, float bias
     return sum;
 }
 
+// About the mean of image n, of some of its numbers: see gradient_kernel. For a whole warp.
+__device__ float middle_of_image(const float* x, const float* largest, int n, const Shape& s) {
+    constexpr int SOME = 4;  // for each lane
+    float usual, sum = 0.0f;
+    bool outlying;
+    largest_of_image(largest, n, s, usual, outlying);
+    const int64_t all = (int64_t)s.C * s.H * s.W;
+    for (int i = 0; i < SOME; ++i) {
+        const float v = x[n * all + all * (threadIdx.x % WARP * SOME + i) / (WARP * SOME)];
+        sum += fminf(fmaxf(v, -usual), usual);  // NaN is none of either
+    }
+    for (int o = WARP / 2; o > 0; o /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, o);
+    return outlying ? 0.0f : sum * (1.0f / (WARP * SOME));
+}
+
 // One block a group of an image. gy (N, OC, PH, PW) -> gm: gy where the clamp let the maximum pass, 0 elsewhere, for
 // every strip 32 windows, eight in statistics_kernel's order: (N, OC, PH, strips, 32). sums (N, OC): of gm, and of gm
-// times the maximum's xh. terms (N, groups): a, b, and what no |gv| of the group exceeds.
+// times the maximum's xh. terms (N, groups): a, b, what no |gv| of the group exceeds, and the middle of the image.
 __global__ void __launch_bounds__(THREADS)
 window_sums_kernel(const float* gy, const float* windows, const float2* means, const float* gamma, const float* beta,
-                   const float* factor, const float* x, const float* weight, const float* bias, float* gm, float2* sums,
-                   float4* terms, int channels_a_group, int strips, Shape s, float low, float high) {
+                   const float* factor, const float* x, const float* weight, const float* bias, const float* largest,
+                   float* gm, float2* sums, float4* terms, int channels_a_group, int strips, Shape s, float low,
+                   float high) {
     constexpr int BATCH = 4, WARPS = THREADS / WARP;  // rows of windows that a warp reads before it writes
     __shared__ float of_warp[3][CHUNK][WARPS];        // sums of gm, of gm * (v - mean) * down, and the largest |gm|
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
@@ -1089,8 +1109,10 @@ window_sums_kernel(const float* gy, const float* windows, const float2* means, c
         if (lane == 0) of_warp[0][k][warp] = sum, of_warp[1][k][warp] = weighted, of_warp[2][k][warp] = most;
     }
     __syncthreads();  // all warps have written
-    if (threadIdx.x > 0) return;
-    float a = 0.0f, b = 0.0f, largest = 0.0f;
+    if (warp > 0) return;
+    const float middle = middle_of_image(x, largest, blockIdx.x / groups, s);
+    if (lane > 0) return;
+    float a = 0.0f, b = 0.0f, bound = 0.0f;
     for (int k = 0; k < channels_a_group; ++k) {
         float2 sum = {0.0f, 0.0f};
         float most = 0.0f;
@@ -1103,22 +1125,24 @@ window_sums_kernel(const float* gy, const float* windows, const float2* means, c
         const float f = gamma[first + k] * factor[first + k];
         a += f * sum.x;
         b += f * sum.y;
-        largest = fmaxf(largest, fabsf(f) * most);
+        bound = fmaxf(bound, fabsf(f) * most);
     }
     const float count = (float)channels_a_group * s.OH * s.OW, part = 1.0f / count;
     a *= part;
     b *= part;
     // |xh| is at most the root of how many there are.
-    terms[blockIdx.x] = {a, b, (largest + fabsf(a) + fabsf(b) * sqrtf(count)) * of_group.y, 0.0f};
+    terms[blockIdx.x] = {a, b, (bound + fabsf(a) + fabsf(b) * sqrtf(count)) * of_group.y, middle};
 }
 
 // One warp a channel: what is summed over the images, in their order. deviations (N, OC): each plane's sum of v - mean.
+// of_middles: what the weight's gradient lacks where x is taken about the images' middles.
 __global__ void channels_kernel(const float2* sums, const float4* terms, const float2* means, const float* deviations,
                                 const float* gamma, const float* beta, const float* factor, float* ggamma,
-                                float* gbeta, float* gfactor, float* gbias, int N, int channels_a_group, Shape s) {
+                                float* gbeta, float* gfactor, float* gbias, float* of_middles, int N,
+                                int channels_a_group, Shape s) {
     const int c = blockIdx.x, groups = s.OC / channels_a_group;
     const double pixels = (double)s.OH * s.OW;
-    double sum = 0.0, weighted = 0.0, of_v = 0.0;
+    double sum = 0.0, weighted = 0.0, of_v = 0.0, of_middle = 0.0;
     for (int n = threadIdx.x; n < N; n += WARP) {
         const int64_t plane = (int64_t)n * s.OC + c, group = (int64_t)n * groups + c / channels_a_group;
         const float2 of_plane = sums[plane];
@@ -1126,22 +1150,28 @@ __global__ void channels_kernel(const float2* sums, const float4* terms, const f
         const double rstd = means[group].y;
         sum += of_plane.x;
         weighted += of_plane.y;
-        of_v += ((double)gamma[c] * factor[c] * of_plane.x - ab.x * pixels - ab.y * rstd * deviations[plane]) * rstd;
+        const double gm = (double)gamma[c] * factor[c] * of_plane.x;
+        const double gv = (gm - ab.x * pixels - ab.y * rstd * deviations[plane]) * rstd;
+        of_v += gv;
+        of_middle += gv * ab.w;
     }
     for (int o = WARP / 2; o > 0; o /= 2) {
         sum += __shfl_xor_sync(ALL_LANES, sum, o);
         weighted += __shfl_xor_sync(ALL_LANES, weighted, o);
         of_v += __shfl_xor_sync(ALL_LANES, of_v, o);
+        of_middle += __shfl_xor_sync(ALL_LANES, of_middle, o);
     }
     if (threadIdx.x > 0) return;
     ggamma[c] = weighted * factor[c];
     gbeta[c] = sum * factor[c];
     gfactor[c] = weighted * gamma[c] + sum * beta[c];
     gbias[c] = of_v;
+    of_middles[c] = of_middle;
 }
 
 // parts (blocks, 9, CHUNK, IN) -> gweight (OC, C, 9), summed over the blocks: one warp each, in an order of their own.
-__global__ void weight_kernel(const float* parts, float* gweight, int blocks, Shape s) {
+// of_middles: see channels_kernel.
+__global__ void weight_kernel(const float* parts, const float* of_middles, float* gweight, int blocks, Shape s) {
     const int at = blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     const int tap = at / (CHUNK * IN), c = at / IN % CHUNK, k = at % IN;
     if (tap >= TAPS || c >= s.OC || k >= s.C) return;  // a whole warp
@@ -1149,7 +1179,7 @@ __global__ void weight_kernel(const float* parts, float* gweight, int blocks, Sh
     for (int i = lane; i < blocks; i += WARP) sum += parts[(int64_t)i * (TAPS * CHUNK * IN) + at];
 #pragma unroll
     for (int o = WARP / 2; o > 0; o /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, o);
-    if (lane == 0) gweight[(c * s.C + k) * TAPS + tap] = sum;
+    if (lane == 0) gweight[(c * s.C + k) * TAPS + tap] = sum + of_middles[c];
 }
 
 // ---- backward on tensor cores: v again, gv, gx and the weight's gradient from one strip in shared memory ----
@@ -1169,8 +1199,9 @@ struct Strip {
     uint4 weight[HALVES][CHUNK / 16][5][WARP];               // as the product for v takes them
     uint2 weight_of_x[HALVES][TAPS][CHUNK / 16][WARP];       // as that for gx does
     float raw[AHEAD ? IN * X_ROWS * RAW : 4];                // x as it comes
-    float4 of_channel[CHUNK];  // gv = v * x + y, and gm * z where the maximum is; what is closer than w may be equal
-    float up[CHUNK], largest[CHUNK], magnitude[CHUNK];       // of the weights: scale, largest, sum of magnitudes
+    float4 of_channel[CHUNK];  // gv = v * x + y, and gm * z where the maximum is; w: many times v's error
+    float up[CHUNK], largest[CHUNK], magnitude[CHUNK];       // of the weights: scale, largest, sum of magnitudes ...
+    float whole[CHUNK];                                      // ... and sum
 };
 static_assert(sizeof(Strip) <= (G_BLOCKS == 1 ? 227 : 113) * 1024, "a block has so much shared memory");
 
@@ -1234,14 +1265,17 @@ __device__ __forceinline__ int bring_weights(Strip& strip, const float* weight, 
     {
         const int c = threadIdx.x / 4;
         static_assert(G_THREADS == CHUNK * 4, "four threads a channel");
-        float largest = 0.0f, sum = 0.0f;
+        float largest = 0.0f, sum = 0.0f, whole = 0.0f;
         for (int k = threadIdx.x % 4; c < s.OC && k < terms; k += 4) {
             const float v = fabsf(weight[c * terms + k]);
             if (v < INFINITY) largest = fmaxf(largest, v);
             sum += v;
+            whole += (float)as_factor(weight[c * terms + k]);
         }
         sum += __shfl_xor_sync(ALL_LANES, sum, 1);
         sum += __shfl_xor_sync(ALL_LANES, sum, 2);
+        whole += __shfl_xor_sync(ALL_LANES, whole, 1);
+        whole += __shfl_xor_sync(ALL_LANES, whole, 2);
         largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 1));
         largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, 2));
         if (threadIdx.x % 4 == 0) {  // where the factors to come are negative, the smallest v gives the maximum
@@ -1249,6 +1283,7 @@ __device__ __forceinline__ int bring_weights(Strip& strip, const float* weight, 
             strip.up[c] = power_of_two(exponent_for(largest)) * (minus ? -1.0f : 1.0f);
             strip.largest[c] = largest;
             strip.magnitude[c] = sum;
+            strip.whole[c] = whole;
         }
     }
     __syncthreads();  // each channel's scale is known
@@ -1312,19 +1347,20 @@ __device__ __forceinline__ void bring_x(Strip& strip, const float* image, const 
 }
 
 // raw, or the image itself, -> x, in halves.
-__device__ __forceinline__ void halve_x(Strip& strip, const float* image, int y0, int x0, float up, const Shape& s) {
+__device__ __forceinline__ void halve_x(Strip& strip, const float* image, int y0, int x0, float up, float off,
+                                        const Shape& s) {
     const auto pixel = [&](int row, int column) {
         const int i = row * COLUMNS + column;
         float v[IN];
         if constexpr (AHEAD) {
             const float* at = strip.raw + row * RAW + column;
 #pragma unroll
-            for (int k = 0; k < IN; ++k) v[k] = at[k * X_ROWS * RAW] * up;
+            for (int k = 0; k < IN; ++k) v[k] = fmaf(at[k * X_ROWS * RAW], up, off);
         } else {
             const int channels = y0 + row < s.H && x0 + column < s.W ? s.C : 0;
             int at = (y0 + row) * s.W + x0 + column;
 #pragma unroll
-            for (int k = 0; k < IN; ++k, at += s.H * s.W) v[k] = k < channels ? __ldg(image + at) * up : 0.0f;
+            for (int k = 0; k < IN; ++k, at += s.H * s.W) v[k] = k < channels ? fmaf(__ldg(image + at), up, off) : 0.0f;
         }
         const uint4 high = {halves(v[0], v[1]), halves(v[2], v[3]), halves(v[4], v[5]), halves(v[6], v[7])};
         strip.x[i] = high;
@@ -1711,8 +1747,9 @@ gradient_kernel(const float* x, const float* weight, const float* bias, const fl
         const int begin = (int64_t)part * sweep.strips / sweep.parts;
         const int end = (int64_t)(part + 1) * sweep.strips / sweep.parts;
         const float* image = x + (int64_t)n * s.C * s.H * s.W;
+        float usual;
         bool outlying;
-        const float most = largest_of_image(largest, n, s, outlying);
+        const float most = largest_of_image(largest, n, s, usual, outlying);
         if (outlying) {
             outlying_unit(strip, image, weight, bias, gamma, factor, means, terms, gm, gx, parts, unit >= gridDim.x, n,
                           across, part, channels_a_group, sweep, s);
@@ -1726,6 +1763,7 @@ gradient_kernel(const float* x, const float* weight, const float* bias, const fl
         bound = __uint_as_float(__reduce_max_sync(ALL_LANES, __float_as_uint(bound)));
         const int x_exponent = exponent_for(most), exponent = exponent_of_gradient(bound);
         const float x_up = power_of_two(x_exponent), back = power_of_two(-exponent);
+        const float middle = terms[(int64_t)n * groups].w;  // x is taken about it
         __syncthreads();  // weights are there, and nobody reads the last unit's strip any more
         if constexpr (AHEAD) bring_x(strip, image, x, (begin - (part > 0)) * 4, x0, vector, s);
         if (threadIdx.x < CHUNK) {
@@ -1737,9 +1775,9 @@ gradient_kernel(const float* x, const float* weight, const float* bias, const fl
                 const float4 ab = terms[group];
                 const float unit_of_gv = m.y * power_of_two(exponent), b = ab.y * unit_of_gv;
                 of.x = -b * (m.y * power_of_two(-x_exponent) / strip.up[c]);
-                of.y = -(ab.x * unit_of_gv + b * ((bias[c] - m.x) * m.y));
+                of.y = -(ab.x * unit_of_gv + b * ((fmaf(middle, strip.whole[c], bias[c]) - m.x) * m.y));
                 of.z = gamma[c] * factor[c] * unit_of_gv;
-                of.w = 0x1p-22f * (strip.magnitude[c] * fabsf(strip.up[c])) * (most * x_up);  // many times the error
+                of.w = 0x1p-22f * (strip.magnitude[c] * fabsf(strip.up[c])) * ((most + fabsf(middle)) * x_up);
             }
             strip.of_channel[c] = of;
         }
@@ -1757,7 +1795,7 @@ gradient_kernel(const float* x, const float* weight, const float* bias, const fl
             const int y0 = k * 4;
             if constexpr (AHEAD) wait_for_copies();
             __syncthreads();  // x is there, and nobody reads the last strip any more
-            halve_x(strip, image, y0, x0, x_up, s);
+            halve_x(strip, image, y0, x0, x_up, -middle * x_up, s);
             __syncthreads();  // x is complete in halves
             if constexpr (AHEAD) {
                 if (k + 1 < end) bring_x(strip, image, x, y0 + 4, x0, vector, s);
@@ -2140,7 +2178,7 @@ static Plan plan(int64_t N, int64_t C, int64_t H, int64_t W, int64_t OC, int64_t
     const int64_t units = N * across * parts;
     p.sweep = {(int)strips, (int)parts, (int)across, (int)units};
     p.blocks = std::min(units, on.backward);
-    p.of_backward = p.gm + 4 * N * groups + 2 * N * OC + (int64_t)p.blocks * TAPS * CHUNK * IN;
+    p.of_backward = p.gm + 4 * N * groups + 2 * N * OC + CHUNK + (int64_t)p.blocks * TAPS * CHUNK * IN;
     return p;
 }
 
@@ -2192,22 +2230,24 @@ const char* conv_groupnorm_maxpool_fast_backward(const float* gy, const float* x
     const float *windows = kept, *means = windows + p.windows, *deviations = means + 2 * N * groups;
     const float* largest = deviations + N * OC;
     const float2* of_groups = reinterpret_cast<const float2*>(means);
-    float *gm = workspace, *terms = gm + p.gm, *sums = terms + 4 * N * groups, *weights = sums + 2 * N * OC;
+    float *gm = workspace, *terms = gm + p.gm, *sums = terms + 4 * N * groups, *of_middles = sums + 2 * N * OC;
+    float* weights = of_middles + CHUNK;
     float4* ab = reinterpret_cast<float4*>(terms);
     float2* of_planes = reinterpret_cast<float2*>(sums);
     window_sums_kernel<<<N * groups, THREADS, 0, stream>>>(gy, windows, of_groups, gn_weight, gn_bias, scale, x,
-                                                           conv_weight, conv_bias, gm, of_planes, ab, OC / groups,
-                                                           p.sweep.across, p.s, clamp_min, clamp_max);
+                                                           conv_weight, conv_bias, largest, gm, of_planes, ab,
+                                                           OC / groups, p.sweep.across, p.s, clamp_min, clamp_max);
     channels_kernel<<<OC, WARP, 0, stream>>>(of_planes, ab, of_groups, deviations, gn_weight, gn_bias, scale,
-                                             ggn_weight, ggn_bias, gscale, gconv_bias, N, OC / groups, p.s);
+                                             ggn_weight, ggn_bias, gscale, gconv_bias, of_middles, N, OC / groups,
+                                             p.s);
     if (gx != nullptr || gconv_weight != nullptr) {
         gradient_kernel<<<p.blocks, G_THREADS, sizeof(Strip), stream>>>(
             x, conv_weight, conv_bias, gn_weight, scale, of_groups, ab, largest, gm, gx,
             gconv_weight == nullptr ? nullptr : weights, OC / groups, p.sweep, p.s);
     }
     if (gconv_weight != nullptr) {
-        weight_kernel<<<TAPS * CHUNK * IN / (THREADS / WARP), THREADS, 0, stream>>>(weights, gconv_weight, p.blocks,
-                                                                                    p.s);
+        weight_kernel<<<TAPS * CHUNK * IN / (THREADS / WARP), THREADS, 0, stream>>>(weights, of_middles,
+                                                                                    gconv_weight, p.blocks, p.s);
     }
     return message();
 }

@@ -141,6 +141,23 @@ def test_outliers(case, outliers):
         assert error <= EXACT * allowed + rounding, (key, error, allowed)
 
 
+@pytest.mark.long
+def test_small_gradients_beside_large_ones():
+    """Of numbers of one sign, are the many small products beside the windows' winners not lost, which tensor cores cut towards 0?"""
+    name = "conv_groupnorm_maxpool/limit_backward"
+    namespace = with_literals(LIMITS[name].parent / "model.py", {})
+    torch.manual_seed(SEED)
+    model = namespace["Model"](*namespace["get_init_inputs"]())
+    mine = load(name)(*namespace["get_init_inputs"]())
+    mine.load_state_dict(model.state_dict(), strict=True)
+    x = torch.rand(1, namespace["in_channels"], 320, 448)
+    upstream = torch.randn(model(x).shape)
+    with simt.run(device="H200", seconds=200):
+        got = answers(mine, x, upstream)["conv.weight"]
+    right = answers(model.double(), x, upstream)["conv.weight"]
+    assert far(got, right, torch.isfinite(right)) <= 2.0**-22 * float(right.abs().max())
+
+
 class Tf32(torch.autograd.Function):
     """What eager's TF32 does at its best, in backward too: every factor is rounded, products and sums are not (here in float64)."""
 
