@@ -8,8 +8,7 @@ memory. These are kept for backward, a sixteenth of v:
 - Then each block sweeps down an image, 4 rows at a time: it makes v again on tensor cores, finds each window's maximum
   anew, and so has gv, the gradient of v, in shared memory, in halves. Both products with it, that for gx and that for
   the weight's gradient, take it there, again on tensor cores. v and gv are half a gigabyte each, and neither is ever in
-  memory. What gv gives to the two rows of gx below its own waits in registers for the next 4 rows. Tensor cores cut
-  small products beside large ones, always towards 0: so x is taken about its middle, as signs then differ.
+  memory. What gv gives to the two rows of gx below its own waits in registers for the next 4 rows.
 
 A half has TF32's 11 bits: see limit_tf32.py. For the formulas see backward.py.
 benchmarks/data/bench.json has the times.
@@ -1031,9 +1030,11 @@ __device__ float first_of_window(const float* x, const float* weight, float bias
     return sum;
 }
 
-// About the mean of image n, of some of its numbers: see gradient_kernel. For a whole warp.
+// About the mean of image n, of some of its numbers: see gradient_kernel. For a whole warp. In TF32's class 0: other
+// numbers would round otherwise than in forward.
 __device__ float middle_of_image(const float* x, const float* largest, int n, const Shape& s) {
     constexpr int SOME = 4;  // for each lane
+    if (SPLIT != 3) return 0.0f;
     float usual, sum = 0.0f;
     bool outlying;
     largest_of_image(largest, n, s, usual, outlying);
