@@ -108,11 +108,14 @@ def changed(data: dict, task: str) -> list[str]:
     for name, made in data["problems"].items():
         made = made.get("backward", {}) if task == "backward" else made
         names = {best["ours"] for best in made.get("best", {}).values()}
-        for row in made.get("rows", []):
-            file = ROOT / row.get("file", "")
-            if row["name"] in names and file.is_file() and code_of(file) != row["code"]:
-                found.append(f"{name}'s {file.name} has changed since it was timed.")
+        found += changed_since(name, [row for row in made.get("rows", []) if row["name"] in names])
     return found
+
+
+def changed_since(name: str, rows: list[dict]) -> list[str]:
+    """The same of a problem's rows; each file once."""
+    files = [(ROOT / row["file"], row["code"]) for row in rows if "file" in row]
+    return list(dict.fromkeys(f"{name}'s {file.name} has changed since it was timed." for file, code in files if file.is_file() and code_of(file) != code))
 
 
 def made_on(data: dict, task: str) -> str:
@@ -231,6 +234,7 @@ def ladder_page(found: dict[str, list[dict]], measured: dict, steps: dict) -> st
         lines += ["", f"## {name}", "", "| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
         lines += ["| " + " | ".join(cells) + " |" for cells in rung_cells(rungs)]
         why = [f"- {rung['name']} has no prediction: {rung['why']}." for rung in rungs if rung["why"]]
+        why += [f"- {sentence}" for sentence in changed_since(name, measured["problems"].get(name, {}).get("rows", []))]
         lines += ["", *why] if why else []
     return "\n".join(lines) + "\n"
 
@@ -254,6 +258,7 @@ def sweep_page(data: dict, folder: str = "data/sweep") -> str:
         if growth.curves(made):
             lines += [f"![{growth.picture(name, made).alt}]({folder}/{name}.svg)", ""]
         lines += [sentence.removeprefix(f"{name}: ") + "\n" for sentence in growth.sentences(name, made)]
+        lines += [f"{sentence}\n" for sentence in changed_since(name, [row for size in made["sizes"] for row in size.get("rows", [])])]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -218,6 +218,13 @@ def test_the_sweeps_page_has_a_picture_and_sentences_a_model(tmp_path):
     page = limits.sweep_page({"machine": machine, "problems": {"groupnorm": made | {"machine": machine}}})
     assert re.search(r"## groupnorm\n\n!\[Time a pixel of the input of groupnorm .* No cliff\.\]\(data/sweep/groupnorm\.svg\)\n\nNo cliff\.\n", page)
     assert "not measured: batch 2 of 4 pixels a side: the time was up." in page
+    assert "has changed since" not in page
+    file = "kernels_ref/groupnorm/limit.py"
+    there["rows"][0] |= {"file": file, "code": limits.code_of(ROOT / file)}
+    problems = {"groupnorm": made | {"machine": machine}}
+    assert "has changed since" not in limits.sweep_page({"machine": machine, "problems": problems})
+    there["rows"][0]["code"] = "another"
+    assert limits.sweep_page({"machine": machine, "problems": problems}).count("groupnorm's limit.py has changed since it was timed.") == 1
     if limits.SWEEP.exists():
         swept = json.loads(limits.SWEEP.read_text())
         assert (ROOT / "benchmarks" / "SWEEP.md").read_text() == limits.sweep_page(swept)
