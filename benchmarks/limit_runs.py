@@ -53,7 +53,7 @@ def runs(folder: Path) -> list[Run]:
     made = [
         Run("builds", (script[0], script[1].format("builds"), "--out", str(folder / "builds.json")), 200, "builds.json", alone=True),
         Run("bench", (*GRADER, "bench", *SEEDS, "--seconds", "6", "--out", str(folder / "bench.json"), "--pictures", str(folder / "bench")), 430, "bench.json"),
-        Run("tests", (sys.executable, "-m", "pytest", "-q", "-rfEs", "-m", "gpu", "-k", TESTS, "--runxfail", "tests/kernels_ref/test_limits.py"), 100),
+        Run("tests", (sys.executable, "-m", "pytest", "-q", "-rfEs", "-m", "gpu", "-k", TESTS, "--runxfail", "tests/kernels_ref/test_limits.py"), 250),
         Run("sanitizer", (script[0], script[1].format("sanitizer"), "--limits", "--jobs", "4", "--out", str(folder / "sanitizer_limits.json")), 200, "sanitizer_limits.json"),
     ]
     for name in SEEDS:
@@ -73,7 +73,8 @@ class Under_way:
 
 
 def start(run: Run, gpu: int, cores: list[int], logs: Path) -> Under_way:
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": str(gpu), "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]  # packages may be found by that alone
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": str(gpu), "PYTHONPATH": os.pathsep.join(paths)}
     with open(logs / f"{run.name.replace(':', '_')}.log", "wb") as log:
         process = subprocess.Popen(
             run.command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, cores)

@@ -23,7 +23,8 @@ try:
     how = "slept"
 except KeyboardInterrupt:
     how = "interrupted"
-told = {"gpu": os.environ["CUDA_VISIBLE_DEVICES"], "cores": len(os.sched_getaffinity(0)), "begun": begun, "ended": time.monotonic(), "how": how}
+paths = os.environ["PYTHONPATH"].split(os.pathsep)
+told = {"paths": paths, "gpu": os.environ["CUDA_VISIBLE_DEVICES"], "cores": len(os.sched_getaffinity(0)), "begun": begun, "ended": time.monotonic(), "how": how}
 open(sys.argv[1], "w").write(json.dumps(told))
 sys.exit(int(sys.argv[3]))
 """
@@ -37,13 +38,16 @@ def told_of(folder):
     return {file.stem: json.loads(file.read_text()) for file in folder.glob("*.told")}
 
 
-def test_a_gpu_each(tmp_path, capfd):
-    """Are two runs never on one GPU at a time, one that is to be alone beside no other, and is a failed one told without stopping the rest?"""
+def test_a_gpu_each(tmp_path, capfd, monkeypatch):
+    """Are two runs never on one GPU at a time, one that is to be alone beside no other, and is a failed one told without stopping the rest?
+    Do they find the project, and packages that only PYTHONPATH tells of?"""
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
     waiting = [run_of(tmp_path, "short", 0.1), run_of(tmp_path, "wrong", 0.3, status=3), run_of(tmp_path, "long", 0.8), run_of(tmp_path, "first", 0.2, alone=True)]
     ended = limit_runs.carry_out(waiting, [4, 7], tmp_path, time.monotonic() + 60)
     assert ended == {"first": "done", "long": "done", "wrong": "exit status 3", "short": "done"}
     told = told_of(tmp_path)
     assert {one["gpu"] for one in told.values()} == {"4", "7"}
+    assert all(one["paths"] == [str(ROOT), "/elsewhere"] for one in told.values())
     everyone = len(os.sched_getaffinity(0))
     assert told["first"]["cores"] == everyone and told["long"]["cores"] == max(1, everyone // 2)
     names = list(told)
