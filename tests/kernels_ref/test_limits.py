@@ -110,7 +110,7 @@ def test_exact(name, shape):
     assert torch.equal(torch.isnan(got), torch.isnan(usual))
     error, allowed = worst(got, right, finite), max(worst(one, right, finite) for one in eager)
     # Where eager happens to be exact, float32 itself still rounds: half a unit in the last place of the largest result, and once more before it.
-    rounding = 2.0**-22 * float(right[finite].abs().max()) if finite.any() else 0.0
+    rounding = 2.0**-22 * worst(right, torch.zeros_like(right), finite)
     assert error <= EXACT * allowed + rounding, (error, allowed)
 
 
@@ -254,7 +254,8 @@ def in_float64(model, inputs, rounded=lambda x: x):
 
 
 def worst(got, right, where):
-    return float((got - right)[where].abs().max()) if where.any() else 0.0
+    """The largest distance, an image at a time: all of groupnorm's and what is made on the way take more than a GPU has."""
+    return float(torch.stack([(a - b).where(counts, 0.0).abs().max() for a, b, counts in zip(got, right, where, strict=True)]).max())
 
 
 @pytest.mark.gpu
