@@ -526,9 +526,10 @@ def _whole_grid(seen: float, in_sample: float, by_block: float, sampled: int, bl
 
     seen: in the sample; in_sample: each sampled block's, summed; by_block: each block's, summed over the grid. If each
     sector is touched by k of the n blocks, a sample of m meets a part 1 - (1 - m/n)^k of all by_block / k sectors: k is
-    what explains how many of the sample's are the same.
+    what explains how many of the sample's are the same. Where a launch was ended before any block had (sampled is 0), what
+    blocks had touched until a barrier of the grid is all that is known.
     """
-    if sampled >= blocks or not seen or not by_block:
+    if sampled >= blocks or not (sampled and seen and by_block):
         return seen
     part = sampled / blocks
 

@@ -806,6 +806,30 @@ def test_does_a_kernel_that_fails_say_so(kernels):
     assert report.launches[0].counters.global_loads.requests == 4
 
 
+STOPPED = """
+#include <cooperative_groups.h>
+__global__ void stopped(volatile float* x) {
+    const float first = x[threadIdx.x];
+    cooperative_groups::this_grid().sync();
+    while (x[threadIdx.x] == first);
+}
+void run(torch::Tensor x) {
+    float* at = x.data_ptr<float>();
+    void* arguments[] = {&at};
+    cudaLaunchCooperativeKernel((void*)stopped, dim3(40), dim3(32), arguments, 0, 0);
+}
+"""
+
+
+def test_is_a_launch_told_that_ended_before_any_of_its_blocks():
+    """Blocks that have met in a barrier of the whole grid have touched memory, the same sectors, and none has ended."""
+    module = simt.load_inline("stopped", "void run(torch::Tensor x);", STOPPED, functions=["run"])
+    with pytest.raises(simt.KernelError, match="did not end within the time limit"), simt.count(seconds=1) as report:
+        module.run(torch.zeros(32))
+    (launch,) = report.launches
+    assert (launch.sampled, launch.complete) == (0, False) and launch.unique_bytes_read == 32 * 4
+
+
 def test_are_launches_of_one_kernel_added_up(kernels):
     x, y = torch.rand(640), torch.rand(640)
     with simt.count() as report:
