@@ -12,17 +12,34 @@ _NO_TYPE = set(
     co_return co_await co_yield public private protected
     """.split()
 )
+# Functions of a warp and methods of a group that pass on one lane's value: whether it is a method.
+_SHUFFLES = {f"__shfl{way}_sync": False for way in ("", "_up", "_down", "_xor")} | {f"shfl{way}": True for way in ("", "_up", "_down", "_xor")}
 
 
 def mark_locals(tokens: list[Token], bodies: list[tuple[int, int]]) -> None:
     """Adds a call of simt::local, on the same line, after each such declaration in the bodies (first and last token of each)."""
     for start, end in bodies:
-        skipped = start
+        skipped, names = start, set()
         for i in range(start, end):
             if i > skipped and tokens[i].kind == "mark" and tokens[i].text == "{" and _opens_type(tokens, i):
                 skipped = closing_of(tokens, i)  # its members are no variables
             if i >= skipped and tokens[i].kind in ("mark", "rewritten") and tokens[i].text[:1] in (";", "{", "}"):
-                _mark(tokens, next_token(tokens, i), end)
+                names |= _mark(tokens, next_token(tokens, i), end)
+        _copy_into_shuffles(tokens, start, end, names)
+
+
+def _copy_into_shuffles(tokens: list[Token], start: int, end: int, names: set[str]) -> None:
+    """A variable that stands alone as the value of a shuffle is copied unread: only a lane that others read from needs to have written it."""
+    for i in range(start, end):
+        method = _SHUFFLES.get(tokens[i].text) if tokens[i].kind == "word" else None
+        j = next_token(tokens, i)
+        if method is None or text_at(tokens, j) != "(" or method != (text_at(tokens, next_token(tokens, i, -1)) in (".", "->")):
+            continue
+        if not method:
+            j = _initial_value_end(tokens, next_token(tokens, j), end)  # the comma after the mask
+        value = next_token(tokens, j)
+        if text_at(tokens, j) in ("(", ",") and text_at(tokens, value) in names and text_at(tokens, next_token(tokens, value)) == ",":
+            tokens[value].kind, tokens[value].text = "rewritten", f"::simt::copied({tokens[value].text})"
 
 
 def _opens_type(tokens: list[Token], i: int) -> bool:
@@ -33,8 +50,8 @@ def _opens_type(tokens: list[Token], i: int) -> bool:
     return False
 
 
-def _mark(tokens: list[Token], i: int, end: int) -> None:
-    """Marks what the statement at i declares, if it is a declaration."""
+def _mark(tokens: list[Token], i: int, end: int) -> set[str]:
+    """Marks what the statement at i declares, if it is a declaration; returns the names of the marked variables."""
     j = _type_end(tokens, i)
     names: list[str] = []
     while 0 <= j < end:
@@ -42,7 +59,7 @@ def _mark(tokens: list[Token], i: int, end: int) -> None:
         while text_at(tokens, j) in ("*", "const", "__restrict__"):
             pointer, j = True, next_token(tokens, j)
         if j < 0 or tokens[j].kind != "word" or tokens[j].text in _NO_TYPE:
-            return
+            break
         name, j = tokens[j].text, next_token(tokens, j)
         while text_at(tokens, j) == "[":
             j = next_token(tokens, closing_of(tokens, j))
@@ -52,10 +69,11 @@ def _mark(tokens: list[Token], i: int, end: int) -> None:
             j = _initial_value_end(tokens, j, end)
         if text_at(tokens, j) == ";":
             tokens[j].kind, tokens[j].text = "rewritten", ";" + "".join(f' ::simt::local({n}, "{n}");' for n in names)
-            return
+            return set(names)
         if text_at(tokens, j) != ",":
-            return
+            break
         j = next_token(tokens, j)
+    return set()
 
 
 def _type_end(tokens: list[Token], i: int) -> int:

@@ -27,6 +27,9 @@ _QUALIFIERS = {
     "__noinline__": "__attribute__((noinline))",
 }
 
+# As on a GPU, where shared memory begins at a multiple of this: tensor cores' tiles need 32. What asks for more, gets more.
+_SHARED_PLACE = "__attribute__((aligned(128)))"
+
 # Names that say "on the GPU" to torch; here the tensors are on the CPU.
 _PLACES = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
 
@@ -415,7 +418,7 @@ def _shared(tokens: list[Token], label: str, named: bool) -> tuple[list[str], li
             if tokens[j].text in ("alignas", "__align__"):
                 _alignment(tokens, j)
         static = any(t.text == "static" for t in tokens[start:i])
-        token.kind, token.text = "rewritten", "__thread" if static else "static __thread"
+        token.kind, token.text = "rewritten", ("" if static else "static ") + f"__thread {_SHARED_PLACE}"
     for name, declaration in everywhere.items():
         _declare_inside(tokens, bodies, name, declaration)
     return names, arrays

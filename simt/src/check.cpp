@@ -125,7 +125,7 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   if (access & atomically) {
     if (access & writing) note_atomic(code, access >> kind_shift, job_->launch->site.kernel);
     std::lock_guard lock(check_mutex);
-    const Handovers::Moment now{block_, cursor.current, key::clock(state_.clock) - starts_.back().clock};
+    const Handovers::Moment now = this->now();
     const bool reads = !(access & writing) || access & modifying || !(access & as_volatile);
     checked.handovers.atomic(address, now, reads, access & writing);
     if (reads) taking_ = {address, now};
@@ -136,6 +136,10 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
 
 void check_access(const void* address, std::size_t bytes, unsigned access, const void* code) {
   this_worker->checker->access(reinterpret_cast<std::uintptr_t>(address), bytes, access, code);
+}
+
+void handed_over() {
+  if (Worker* worker = this_worker; worker && worker->checker) worker->checker->handed_over();
 }
 
 void check_fence(int) { this_worker->checker->fence(); }

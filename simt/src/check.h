@@ -38,10 +38,11 @@ struct Finding {
   bool warning = false;
   std::string message;          // where it is known already
   std::uint64_t count = 1;
-  std::uint64_t first = 0;      // when it was seen first, as a number
+  std::uint64_t first = 0;      // when it was seen first, as a number; 0: now
 };
 
 void add_finding(Finding finding);
+std::uint64_t next_moment();      // for Finding::first
 Finding finding_of(const Fault& fault);
 std::vector<Finding> take_findings();
 
@@ -56,7 +57,7 @@ std::map<std::uintptr_t, AtomicSite> take_atomics();     // by return address
 // (and, by barriers, its block) did before; an atomic read of it takes that over.
 class Handovers {
  public:
-  struct Moment { std::uint64_t block; unsigned thread; std::uint64_t phase; };
+  struct Moment { std::uint64_t block; unsigned thread; std::uint64_t phase; unsigned epoch; };
   void clear();
   void fence(const Moment& now);
   void atomic(std::uintptr_t address, const Moment& now, bool reads, bool writes);
@@ -104,6 +105,7 @@ class Checker {
 
   void access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void fence();
+  void handed_over();
   void settle();
   void settle_taken();
   void declared(std::uintptr_t variable, std::size_t bytes, const char* name);
@@ -133,7 +135,10 @@ class Checker {
   void outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
-  bool races(std::uint64_t other, bool shared) const;
+  bool races(std::uint64_t other, bool shared, bool second = false) const;
+  void release_held(std::uintptr_t address, bool confirmed);
+  void tell_held();
+  Handovers::Moment now() const;
   bool ignorable(std::uintptr_t address) const;
   void advance();
 
@@ -151,6 +156,7 @@ class Checker {
   char* arena_ = nullptr;                      // of cells
   std::size_t arena_bytes_ = 0, arena_used_ = 0;
   std::unique_ptr<Judged> judged_;
+  std::map<std::pair<unsigned, std::uintptr_t>, Finding> held_;   // by thread and address: reads that an atomicCAS may yet confirm
   LocalVariable locals_[64];                   // the newest ones that were declared without a value
   unsigned next_local_ = 0;
   struct Taking { std::uintptr_t address = 0; Handovers::Moment when; } taking_;   // the newest atomic read, which was about to happen

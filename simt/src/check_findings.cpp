@@ -23,6 +23,7 @@ std::map<std::uintptr_t, AtomicSite>& atomics() {
 }
 
 constexpr std::size_t most_findings = 200;
+std::uint64_t moment = 0;     // guarded by check_mutex
 
 auto order_of(const Finding& f) {
   return std::tuple(f.block.z, f.block.y, f.block.x, f.thread.z, f.thread.y, f.thread.x, f.other_thread.z, f.other_thread.y, f.other_thread.x);
@@ -44,11 +45,15 @@ uint3 thread_at(unsigned linear, const dim3& block) { return {linear % block.x, 
 
 const char* verb(unsigned access) { return access & atomically ? "atomic" : access & writing ? "write" : "read"; }
 
+std::uint64_t next_moment() {
+  std::lock_guard lock(check_mutex);
+  return ++moment;
+}
+
 void add_finding(Finding finding) {
   std::lock_guard lock(check_mutex);
   const FindingKey key{finding.check, finding.what + finding.kernel + finding.message, finding.code, finding.line, finding.column, finding.other_code};
-  static std::uint64_t moment = 0;
-  finding.first = ++moment;
+  if (!finding.first) finding.first = ++moment;
   auto found = findings().find(key);
   if (found == findings().end()) {
     if (findings().size() < most_findings) findings().emplace(key, std::move(finding));
@@ -56,7 +61,7 @@ void add_finding(Finding finding) {
   }
   // Of many, the one that is told must not depend on which worker was first.
   const std::uint64_t count = found->second.count + finding.count;
-  finding.first = found->second.first;
+  finding.first = found->second.first = std::min(finding.first, found->second.first);
   if (order_of(finding) < order_of(found->second)) found->second = std::move(finding);
   found->second.count = count;
 }
@@ -161,6 +166,20 @@ void read_of_absent(unsigned mask, unsigned source, const char* what, int line) 
                     (named ? "which has returned or never existed, although the mask " + std::string(text) + " names it"
                            : "which the mask " + std::string(text) + " does not name") +
                     ": the value is undefined" + (finding.warning ? ", which is harmless only where nobody uses it." : ".");
+  add_finding(std::move(finding));
+}
+
+void read_of_unwritten(unsigned source, const char* what, int line) {
+  Worker& worker = *this_worker;
+  if (!worker.checker) return;
+  const Critical critical(worker);
+  Finding finding;
+  finding.check = "uninitialized";
+  finding.what = "read";
+  worker.checker->locate(finding, nullptr);
+  finding.line = line;
+  finding.message = "Lane " + std::to_string(cursor.current % 32) + " reads a variable of lane " + std::to_string(source) + " by " + what +
+                    ", which that lane has not written.";
   add_finding(std::move(finding));
 }
 

@@ -73,6 +73,7 @@ void Checker::begin(Job& job) {
     shared_.push_back({reinterpret_cast<std::uintptr_t>(worker_.dynamic_base), job.launch->config.shared, Slot::shared, -2});
   shadows_.assign(checked.regions.size() + shared_.size(), Shadow{});
   starts_.clear();
+  held_.clear();
   state_.clock = 0;
   dynamic_ = {};
   taking_ = {};
@@ -82,6 +83,7 @@ void Checker::begin(Job& job) {
 }
 
 void Checker::end() {
+  tell_held();
   settle();
   settle_taken();
   state_.slots = nullptr;
@@ -105,6 +107,7 @@ void Checker::advance() {
 }
 
 void Checker::block_starts(std::uint64_t linear) {
+  tell_held();
   settle();
   state_.slots = nullptr;
   if (!job_->module) return;
@@ -126,12 +129,14 @@ void Checker::block_resumes(std::uint64_t linear) {
 }
 
 void Checker::blocks_met() {
+  tell_held();
   settle();
   for (std::size_t i = 0; i < checked.regions.size(); ++i)
     if (shadows_[i].cells) std::memset(shadows_[i].cells, 0, ((checked.regions[i].bytes >> shadows_[i].shift) + 1) * sizeof(Cell));
 }
 
 void Checker::barrier() {
+  tell_held();
   settle();
   settle_taken();
   advance();
@@ -157,6 +162,14 @@ void Checker::warp_synced(unsigned warp, unsigned lanes) {
     if (epoch < last) ++epoch;
   }
   warps_synced_ |= 1u << warp;
+}
+
+// What the thread does from now on is no part of what it handed over before.
+void Checker::handed_over() {
+  constexpr std::uint16_t last = (1 << key::epoch_bits) - 1;
+  std::uint16_t& epoch = epoch_[cursor.current];
+  if (epoch < last) ++epoch;
+  warps_synced_ |= 1u << cursor.current / 32;
 }
 
 void Checker::save_shared(std::vector<Cell>& into) {

@@ -48,7 +48,9 @@ bool Handovers::ordered(const Moment& before, const Moment& after, int depth) co
     for (auto it = from; it != to; ++it) {
       if (it->second >= taken.count) continue;
       const Given& given = taken.from->given[it->second];
-      if (before.phase < given.all_before || (given.own && given.by.thread == before.thread && before.phase <= given.by.phase)) return true;
+      if (before.phase < given.all_before) return true;
+      const bool earlier = before.phase < given.by.phase || (before.phase == given.by.phase && before.epoch <= given.by.epoch);
+      if (given.own && given.by.thread == before.thread && earlier) return true;
     }
     if (depth == 4) continue;
     // Handed on: whoever gave it may have taken it from somebody else.

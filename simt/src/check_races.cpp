@@ -3,6 +3,8 @@
 #include <cstring>
 #include <map>
 
+#include <simt/probe.h>
+
 #include "check_parts.h"
 
 namespace simt {
@@ -31,8 +33,24 @@ void Checker::settle() {
   add_finding(std::move(judged->finding));
 }
 
-// Whether nothing orders the running thread's access after the one of this key.
-bool Checker::races(std::uint64_t other, bool shared) const {
+// A plain read that an atomic write races with is harmless where the thread goes on with an atomicCAS of the same address, as
+// the loop of CUDA's guide does: what is no longer so is not taken for true. Until then the finding is held back.
+// This is the running thread's next access of an address; confirmed: an atomicCAS.
+void Checker::release_held(std::uintptr_t address, bool confirmed) {
+  if (held_.empty()) return;
+  auto found = held_.extract({cursor.current, address});
+  if (found && !confirmed) add_finding(std::move(found.mapped()));
+}
+
+static constexpr std::size_t most_held = 4096;      // a loop's atomicCAS follows at once
+
+void Checker::tell_held() {
+  for (auto& [place, finding] : held_) add_finding(std::move(finding));
+  held_.clear();
+}
+
+// Whether nothing orders the running thread's access after the one of this key. second: whose epoch the key doesn't hold.
+bool Checker::races(std::uint64_t other, bool shared, bool second) const {
   if (other == 0) return false;
   const unsigned me = cursor.current, them = key::thread(other);
   const std::uint64_t then = key::clock(other), now = key::clock(state_.clock);
@@ -44,8 +62,22 @@ bool Checker::races(std::uint64_t other, bool shared) const {
     if (shared) return false;                                                               // left by an earlier block
   }
   std::lock_guard lock(check_mutex);
-  const Handovers::Moment after{block_, me, now - starts_.back().clock};
-  return !checked.handovers.ordered(moment(other), after);
+  Handovers::Moment before = moment(other);
+  if (second) before.epoch = 0;
+  return !checked.handovers.ordered(before, this->now());
+}
+
+// The thread's own read of this clock, which its atomicCAS has confirmed, is nobody's race any more.
+static void forget_read(Cell& cell, unsigned me, std::uint64_t clock) {
+  if (cell.read < clock) return;
+  const bool first = key::thread(cell.read) == me;
+  if (cell.read & key::many) {
+    if (!first && (cell.second & key::thread_mask) != me) return;
+    if (first) cell.read = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
+    cell.read &= ~key::many;
+  } else if (first) {
+    cell.read = 0;
+  }
 }
 
 void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
@@ -66,11 +98,13 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
     if (!read && races(cell.read, shared)) read = cell.read;
     if (!read && cell.read & key::many && key::clock(cell.read) == key::clock(state_.clock)) {
       const std::uint64_t second = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
-      if (races(second, shared)) read = second;
+      if (races(second, shared, true)) read = second;
     }
     if (!read && !shared && races(cell.elsewhere, shared)) read = cell.elsewhere;
   }
   settle();
+  const bool confirms = access & atomically && access >> kind_shift == static_cast<unsigned>(Atomic::compare);
+  release_held(address, confirms);
   for (const std::uint64_t other : {written, read}) {
     if (!other) continue;
     Finding finding;
@@ -83,6 +117,9 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
     if (other == written && write && !(access & atomically) && !(other & key::atomic)) {
       judged_ = std::make_unique<Judged>(Judged{std::move(finding), {}, reinterpret_cast<const void*>(where.base + (from << shadow.shift)), shadow.shift});
       for (std::size_t i = from; i <= to; ++i) judged_->before.push_back(shadow.cells[i].value);
+    } else if (access == reading && other & key::atomic && held_.size() < most_held) {
+      finding.first = next_moment();
+      held_.insert_or_assign({me, address}, std::move(finding));
     } else {
       add_finding(std::move(finding));
     }
@@ -91,6 +128,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
     Cell& cell = shadow.cells[i];
     if (write) {
       cell.write = mine;
+      if (confirms) forget_read(cell, me, state_.clock);
     } else if (!(access & atomically)) {
       if (key::clock(cell.read) == key::clock(state_.clock)) {
         if (key::thread(cell.read) != me && !(cell.read & key::many)) {
@@ -123,13 +161,17 @@ void Checker::fence() {
   const Critical critical(worker_);
   settle_taken();
   std::lock_guard lock(check_mutex);
-  checked.handovers.fence({block_, cursor.current, key::clock(state_.clock) - starts_.back().clock});
+  checked.handovers.fence(now());
+}
+
+Handovers::Moment Checker::now() const {
+  return {block_, cursor.current, key::clock(state_.clock) - starts_.back().clock, epoch_[cursor.current]};
 }
 
 Handovers::Moment Checker::moment(std::uint64_t k) const {
   auto after = std::upper_bound(starts_.begin(), starts_.end(), key::clock(k), [](std::uint64_t c, const BlockStart& s) { return c < s.clock; });
   const BlockStart start = after == starts_.begin() ? BlockStart{0, block_} : *std::prev(after);
-  return {start.block, key::thread(k), key::clock(k) - start.clock};
+  return {start.block, key::thread(k), key::clock(k) - start.clock, key::epoch(k)};
 }
 
 // ---- two workers ----

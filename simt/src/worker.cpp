@@ -143,7 +143,7 @@ void prepare(Worker& worker, Job& job) {
   worker.checker = nullptr;
   blockDim = config.block;
   gridDim = config.grid;
-  worker.dynamic_base = worker.dynamic_shared - (config.shared + 15) / 16 * 16;
+  worker.dynamic_base = worker.dynamic_shared - (config.shared + 31) / 32 * 32;       // tensor cores' tiles begin at a multiple of 32
   const unsigned x = config.block.x, y = config.block.y;
   worker.places.resize(count);
   for (unsigned i = 0, at[3] = {0, 0, 0}; i < count; ++i) {

@@ -206,6 +206,26 @@ def test_are_unset_local_variables_seen(kernels):
     assert not report.findings
 
 
+def test_are_volatile_local_variables_marked_as_well():
+    source = """
+struct pair { int a, b; };
+__global__ void slow(int* out, int k) {
+  volatile int v; volatile pair p;
+  p.a = p.b = threadIdx.x;
+  if (threadIdx.x < k) v = 1;
+  out[threadIdx.x] = v + p.a + p.b;
+}
+void run_slow(torch::Tensor out, int k) { slow<<<1, out.numel()>>>(out.data_ptr<int>(), k); }"""
+    module = simt.load_inline("test_check_volatile", "void run_slow(torch::Tensor out, int k);", source, functions=["run_slow"])
+    out = torch.zeros(32, dtype=torch.int32)
+    with simt.check() as report:
+        module.run_slow(out, 32)
+    assert not report.findings and out.tolist() == [2 * i + 1 for i in range(32)]
+    with simt.check() as report:
+        module.run_slow(out, 20)
+    assert (only(report).check, only(report).line, only(report).count) == ("uninitialized", 7, 12)
+
+
 def test_do_both_modes_of_one_module_agree(kernels):
     x = torch.rand(150)
     plain, checked = torch.zeros(150), torch.zeros(150)

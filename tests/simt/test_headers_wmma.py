@@ -464,6 +464,44 @@ def test_tf32_is_built_as_for_gpus_that_have_it(uses, arch):
     assert out.item() == arch
 
 
+_UNALIGNED = """
+#include <mma.h>
+using namespace nvcuda;
+__global__ void squared(const half* x, float* out) {
+  __shared__ char before, tag[3];
+  __shared__ half a[16][16], b[16][16];
+  __shared__ struct { half rows[16][16]; } c;
+  extern __shared__ half d[];
+  for (int i = threadIdx.x; i < 256; i += 32) a[i / 16][i % 16] = b[i / 16][i % 16] = c.rows[i / 16][i % 16] = d[i] = x[i];
+  if (threadIdx.x < 3) before = tag[threadIdx.x] = 1;
+  __syncthreads();
+  half* tiles[] = {&a[0][0], &b[0][0], &c.rows[0][0], d};
+  for (int i = 0; i < 4; ++i) {
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+    wmma::fill_fragment(fc, 0.0f);
+    wmma::load_matrix_sync(fa, tiles[i], 16);
+    wmma::load_matrix_sync(fb, tiles[i], 16);
+    wmma::mma_sync(fc, fa, fb, fc);
+    wmma::store_matrix_sync(out + 256 * i, fc, 16, wmma::mem_row_major);
+  }
+}
+void run(torch::Tensor x, torch::Tensor out) {
+  squared<<<1, 32, 512 + 16>>>(POINTER(half, x), out.data_ptr<float>());
+}
+"""
+
+
+@pytest.mark.skipif(ON_GPU, reason="a GPU may place them otherwise")
+def test_shared_tiles_lie_where_fragments_can_load_them():
+    """Do tiles in shared memory that ask for no alignment work, whatever lies before and behind them?"""
+    x = torch.randn(16, 16, generator=torch.Generator().manual_seed(3)).half().to(DEVICE)
+    out = torch.zeros(4, 16, 16, device=DEVICE)
+    load(_UNALIGNED, ["void run(torch::Tensor x, torch::Tensor out)"]).run(x, out)
+    torch.testing.assert_close(out, (x.float() @ x.float()).expand(4, 16, 16), atol=1e-3, rtol=1e-3)
+
+
 @pytest.fixture(scope="module")
 def faults():
     if ON_GPU:

@@ -11,12 +11,15 @@ namespace cuda {
 namespace detail {
 
 // Counts arrivals, phase after phase. It lies in shared memory, where nothing has made it before start().
+// What arrivals hand over goes by one word in odd phases and by another in even ones: who waits for a phase takes nothing
+// over from threads that have come to the next one already.
 class Arrivals {
  public:
   // As __syncthreads for what the thread did before.
   SIMT_OWN_PROBES void start(unsigned expected) {
     SIMT_PROBE_FENCE(simt::Scope::block);
-    SIMT_PROBE_ATOMIC(this, 4, simt::Atomic::store);
+    SIMT_PROBE_ATOMIC(word(0), 4, simt::Atomic::store);
+    SIMT_PROBE_ATOMIC(word(1), 4, simt::Atomic::store);
     phase_ = 0;
     expected_ = missing_ = expected;
     made_ = made;
@@ -25,13 +28,16 @@ class Arrivals {
   SIMT_OWN_PROBES bool arrive(unsigned count, const char* what, int line) {
     check(what, line);
     SIMT_PROBE_FENCE(simt::Scope::block);
-    SIMT_PROBE_ATOMIC(this, 4, simt::Atomic::sub);
+    SIMT_PROBE_ATOMIC(word(phase_), 4, simt::Atomic::sub);
     if (count > missing_) wrong("%s in line %d: more arrivals come than the %u that were expected.", what, line, expected_);
-    return (missing_ -= count) == 0;
+    if ((missing_ -= count) == 0) return true;
+    hand_over();
+    return false;
   }
   SIMT_OWN_PROBES void complete() {
     SIMT_PROBE_FENCE(simt::Scope::block);
-    SIMT_PROBE_ATOMIC(this, 4, simt::Atomic::add);
+    SIMT_PROBE_ATOMIC(word(phase_), 4, simt::Atomic::add);
+    hand_over();
     missing_ = expected_;
     ++phase_;
     simt::wake(this);
@@ -42,12 +48,18 @@ class Arrivals {
   SIMT_OWN_PROBES void wait(unsigned phase, const char* what, int line) {
     check(what, line);
     while ((int)(phase_ - phase) < 0) simt::sleep_at(this, what, line);
-    SIMT_PROBE_ATOMIC(this, 4, simt::Atomic::load);
+    SIMT_PROBE_ATOMIC(word(phase - 1), 4, simt::Atomic::load);
   }
   SIMT_OWN_PROBES bool reached(unsigned phase) const { return (int)(phase_ - phase) >= 0; }
 
  private:
   static constexpr unsigned made = 0x6d616465u;
+  const unsigned* word(unsigned phase) const { return phase % 2 ? &expected_ : &phase_; }
+  static void hand_over() {
+#ifdef SIMT_CHECK
+    simt::handed_over();
+#endif
+  }
   SIMT_APART void check(const char* what, int line) const {
     if (made_ != made) wrong("%s in line %d comes before init() of the barrier: one thread calls it, then all call __syncthreads().", what, line, 0);
   }

@@ -197,6 +197,8 @@ SIMT_API Exchange exchange(unsigned mask, std::uint64_t value, const char* what,
 SIMT_API unsigned active_mask(int line);
 
 SIMT_API void mark_local(void* variable, std::size_t bytes, const char* name);
+SIMT_API void handed_over();      // in a checked build: what the calling thread does from now on, it has not handed over to others yet
+SIMT_API void read_of_unwritten(unsigned source, const char* what, int line);      // a shuffle that reads what its lane never wrote
 SIMT_API void read_of_absent(unsigned mask, unsigned source, const char* what, int line);     // a shuffle that reads a lane which is not there
 SIMT_API void* dynamic_shared();
 SIMT_API void* dynamic_shared(const char* name, std::size_t element);      // in a checked build: what the kernel calls it
@@ -248,7 +250,7 @@ SIMT_INLINE unsigned lane() { return cursor.current % 32; }
 template <class T>
 SIMT_INLINE void local(T& variable, const char* name) {
 #ifdef SIMT_CHECK
-  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>) mark_local(&variable, sizeof variable, name);
+  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>) mark_local((void*)&variable, sizeof variable, name);
 #else
   (void)variable, (void)name;
 #endif

@@ -54,10 +54,24 @@ SIMT_INLINE std::uint64_t absent(std::size_t bytes) {
 // What a lane of an exchange put in. Reading it is no access of the kernel's.
 SIMT_OWN_PROBES std::uint64_t put_in(const std::uint64_t* value, unsigned lane) { return value[lane]; }
 
+// In a checked build this stands around a variable whose value a shuffle takes: a copy, which may be of nothing.
+template <class T>
+SIMT_OWN_PROBES T copied(const T& variable) {
+  T value;
+  __builtin_memcpy((void*)&value, (const void*)&variable, sizeof value);
+  return value;
+}
+
+// Whether a value is the mark of a local variable that nothing has written.
+SIMT_INLINE bool is_unwritten(std::uint64_t bits, std::size_t bytes) {
+  return bytes == 8 ? bits == ((std::uint64_t)local_mark << 32 | local_mark) : bytes == 4 && bits == local_mark;
+}
+
 SIMT_OWN_PROBES std::uint64_t shuffled(unsigned mask, std::uint64_t bits, unsigned source, std::size_t bytes, const char* what, int line) {
   const Exchange met = exchange(mask, bits, what, line);
 #ifdef SIMT_CHECK
   if (!(met.present >> source & 1)) read_of_absent(mask, source, what, line);
+  else if (source != lane() && is_unwritten(put_in(met.value, source), bytes)) read_of_unwritten(source, what, line);
 #endif
   return met.present >> source & 1 ? met.value[source] : absent(bytes);
 }
