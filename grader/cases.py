@@ -218,7 +218,7 @@ class _Trial:
         if key not in self.answers and self.left > 0:
             case = Case("trial", _as_set(self.problem, sizes), inputs)
             try:
-                self.answers[key] = self._fits(case) and _worth(self.problem.instantiate(case, seed=1).eager())
+                self.answers[key] = self._fits(case) and worth(self.problem.instantiate(case, seed=1).eager())
             except ProblemError as error:
                 self.refusal = error.message
                 self.answers[key] = False
@@ -265,7 +265,7 @@ def _plain(x: torch.Tensor) -> bool:
     return not (square and torch.equal(x, x.transpose(-1, -2)))
 
 
-def _worth(outputs: list[torch.Tensor]) -> bool:
+def worth(outputs: list[torch.Tensor]) -> bool:
     """True if there is something to compare: elements, and finite ones."""
     floats = [out for out in outputs if out.is_floating_point()]
     filled = bool(outputs) and all(out.numel() for out in outputs)

@@ -24,6 +24,7 @@ HEADER = len(MAGIC) + 8
 MIB = 1 << 20
 MAX_COMMAND = 8 << 30  # bytes; the judge is trusted, this only catches a torn stream
 MAX_TEXT = 20_000  # characters of one message from the worker
+MAX_SOURCE = 200_000  # characters of one source told to the judge, and of all items of a list
 LOST = 74  # exit status of a worker that can no longer talk to its judge
 
 DTYPES = {
@@ -450,6 +451,29 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
 
 
+def unfit(value: object) -> str:
+    """What in a value has no form on the wire, in a few words, such as "a ndarray"; empty if all of it can be sent."""
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.is_nested:
+            return "a tensor that is not dense"
+        return "" if name_of(value.dtype) in DTYPES else f"a tensor of dtype {name_of(value.dtype)}"
+    if isinstance(value, dict):
+        value = [part for pair in value.items() for part in pair]
+    if isinstance(value, (list, tuple)):
+        return next(filter(None, map(unfit, value)), "")
+    if value is None or isinstance(value, (torch.dtype, torch.device)):
+        return ""
+    if isinstance(value, (bool, int, float, str)):
+        try:
+            _encode(value)
+            return ""
+        except OverflowError:
+            return "an integer of more than 64 bits"
+        except (TypeError, UnicodeEncodeError):  # numpy's numbers are Python's too
+            pass
+    return f"a {type(value).__name__}"
+
+
 def pack(value: object, share: Callable[[torch.Tensor], Handle] | None = None) -> Value:
     """A Python value for the wire. share makes a handle of a tensor (GPU); without it tensors go as bytes.
 
@@ -487,6 +511,39 @@ def unpack(value: Value, attach: Callable[[Handle], torch.Tensor] | None = None)
             return dict(zip(items[::2], items[1::2]))
         return items if value.kind == "list" else tuple(items)
     return value
+
+
+# --- what forward returns --------------------------------------------------------------------------------------------
+
+
+def tensors(output: object, device: str = "cpu") -> list:
+    """What is compared of a result, the same for Model and ModelNew: its ends in order, without None; a number is a tensor on the device.
+
+    What is neither stays as it is.
+    """
+    ends = [end for end in leaves(output) if end is not None]
+    return [torch.tensor(end, device=device) if isinstance(end, (bool, int, float, complex)) else end for end in ends]
+
+
+def leaves(output: object, depth: int = 0) -> list:
+    """What stands at the ends of a nest of tuples, lists and dicts; at most 1000."""
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, (tuple, list)) and depth < 8:
+        return [leaf for item in output[:1000] for leaf in leaves(item, depth + 1)][:1000]
+    return [output]
+
+
+def kind_of(output: object) -> str:
+    """"Tensor", "tuple of 2 tensors", or the name of what forward returned instead."""
+    if isinstance(output, torch.Tensor):
+        return "sparse tensor" if output.layout is not torch.strided else "Tensor"
+    name = type(output).__name__[:100].encode("utf-8", "replace").decode()
+    if isinstance(output, (tuple, list, dict)):
+        ends = leaves(output)
+        only = all(isinstance(leaf, torch.Tensor) for leaf in ends)
+        return f"{name} of {len(ends)} {'tensor' if only else 'thing'}{'' if len(ends) == 1 else 's'}"
+    return name
 
 
 # --- GPU memory that two processes share -----------------------------------------------------------------------------

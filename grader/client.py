@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader import channel
-from grader.channel import Channel, ChannelError, ChannelTimeout
+from grader.channel import MAX_SOURCE, Channel, ChannelError, ChannelTimeout
 from grader.sandbox import Process
 
 START_SECONDS = 600.0  # it may have to build simt's runtime first, on a slow machine
 GRACE = 1.5  # seconds between the worker's writing down where it hangs and its end
 REPLY_BYTES = 32 << 20  # room for everything in a reply that is not a tensor
+BUILT_BYTES = 4 << 20  # more than the worker sends of one build: two arguments, each as a whole and by items, at 4 bytes a character
+MOST_BUILDS = 32  # whose sources are kept
 DUMP = re.compile(r"^(?:Fatal Python error: .*|Timeout \(.*\)!)$", re.MULTILINE)
 
 
@@ -39,7 +41,7 @@ class NotStarted(Exception):
 
 
 class Client:
-    """A worker that carries out one command at a time. sources: the strings it compiled, newest first."""
+    """A worker that carries out one command at a time. sources: the strings it compiled, newest first, of many builds the last ones."""
 
     def __init__(self, process: Process, submission: Path, progress: Callable[[str], None], build_seconds: float):
         self.process = process
@@ -72,7 +74,7 @@ class Client:
             while True:
                 reply = self._next(REPLY_BYTES + extra_bytes, started + left)
                 if isinstance(reply, channel.Building):
-                    self.progress(f"compiling {reply.name}")
+                    self.progress(f"compiling {reply.name[:200]}")
                     left -= time.monotonic() - started
                     self._compile()
                     started = time.monotonic()
@@ -89,13 +91,22 @@ class Client:
         """Wait for the end of one compilation; all of them together have build_seconds."""
         started = time.monotonic()
         while True:
-            reply = self._next(REPLY_BYTES, started + self.build_seconds)
+            reply = self._next(BUILT_BYTES, started + self.build_seconds)
             if isinstance(reply, channel.Built):
-                self.sources.insert(0, reply.sources)
+                self._keep(reply.sources)
                 self.build_seconds -= time.monotonic() - started
                 return
             if not isinstance(reply, channel.Building):
                 raise ChannelError("messages came in an order that makes no sense")
+
+    def _keep(self, sources: dict[str, str]) -> None:
+        """Keep a build's sources, at most what worker.labelled makes of them: a submission can send more in the worker's name."""
+        kept, left = {}, 4 * MAX_SOURCE
+        for label, text in list(sources.items())[:42]:
+            kept[label[:200]] = text[: min(left, MAX_SOURCE)]
+            left -= len(kept[label[:200]])
+        others = [one for one in self.sources if one != kept]  # a kernel is built again for the checks
+        self.sources = [kept, *others][:MOST_BUILDS]
 
     def _next(self, limit: int, deadline: float) -> channel.Reply:
         answer = self.channel.answer(limit, deadline)

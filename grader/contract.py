@@ -7,6 +7,8 @@ import dataclasses
 import difflib
 import functools
 import hashlib
+import os
+import stat
 from pathlib import Path
 
 from grader import syntax
@@ -68,14 +70,10 @@ def code_digest(text: str) -> str:
 def read(path: Path) -> tuple[Source, Broken | None]:
     """The file's text and hash, and what is wrong with it as a text file, if anything."""
     try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
-        if path.exists() and path.stat().st_size > MAX_BYTES:
-            raise OSError(27, f"it is larger than {MAX_BYTES >> 20} MiB")
-        data = path.read_bytes()
+        data = _bytes(path)
     except (OSError, ValueError) as error:
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        return Source(path, "", ""), Broken(Reason.unreadable, f"{path} cannot be read: {why}.")
+        why = getattr(error, "strerror", None) or str(error)
+        return Source(path, "", ""), Broken(Reason.unreadable, f"{path} cannot be read: {why[:1].lower()}{why[1:]}.")
     digest = hashlib.sha256(data).hexdigest()
     try:
         return Source(path, data.decode("utf-8-sig"), digest), None
@@ -83,6 +81,24 @@ def read(path: Path) -> tuple[Source, Broken | None]:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{path.name} is not UTF-8 text (line {line}): save it as UTF-8."
         return Source(path, "", digest), Broken(Reason.unreadable, message, Evidence(line=line))
+
+
+def _bytes(path: Path) -> bytes:
+    """What the file holds. OSError for a folder, for what is no file (a pipe waits for ever, a device may have no end), and for what is too large."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)  # of a pipe, too, it comes back at once
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(21, "it is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(22, "it is a pipe or a device, not a regular file")
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1) if status.st_size <= MAX_BYTES else None
+    finally:
+        os.close(descriptor)
+    if data is None or len(data) > MAX_BYTES:
+        raise OSError(27, f"it is larger than {MAX_BYTES >> 20} MiB")
+    return data
 
 
 def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
@@ -116,6 +132,8 @@ def check(tree: ast.Module, problem: ast.Module, name: str) -> Broken | None:
         return None if _binds(tree, "ModelNew") else _no_model_new(classes, name)
     mine, theirs = classes["ModelNew"], _classes(problem).get("Model")
     for method in ("__init__", "forward"):
+        if _binds_otherwise(tree, method):
+            continue
         wanted = _signature(theirs, method, _classes(problem)) if theirs else None
         have = _signature(mine, method, classes)
         if have is None and method == "forward" and _known_bases(mine, classes):
@@ -148,6 +166,23 @@ def _binds(tree: ast.Module, name: str) -> bool:
             return True
         if isinstance(node, ast.alias) and (node.asname or node.name) == name:
             return True
+    return False
+
+
+def _binds_otherwise(tree: ast.Module, method: str) -> bool:
+    """Whether some class gets the method otherwise than by a def in its body: then only running the file tells what it takes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == method and isinstance(node.ctx, ast.Store):  # ModelNew.forward = run
+            return True
+        if isinstance(node, ast.Call) and _base_name(node.func) == "setattr" and any(
+            isinstance(argument, ast.Constant) and argument.value == method for argument in node.args
+        ):
+            return True
+        if isinstance(node, ast.ClassDef):
+            inside = [one for one in node.body if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+            body = ast.Module(inside, [])
+            if _binds(body, method) or any(isinstance(one, ast.FunctionDef) and one.name == method for one in ast.walk(body)):
+                return True
     return False
 
 

@@ -27,6 +27,7 @@ from grader.verdict import (
     Submission,
     Verdict,
     outcome_of,
+    spelled,
 )
 
 # torch, and what imports it, is loaded inside functions: while this process loads it, the worker does too.
@@ -218,13 +219,10 @@ class _Grading:
         """The grader, the problem or the machine is at fault, not the submission."""
         from grader.cases import ProblemError
 
-        asked = stage.name is StageName.contract or self.overrides  # with --set it is what was asked that cannot be done
-        if isinstance(error, Refused) or (isinstance(error, ProblemError) and asked):
+        if isinstance(error, (Refused, ProblemError)):
             raise error
         said, detail = EXPLANATIONS[Reason.grader_error], None
-        if isinstance(error, ProblemError):
-            said = f"The problem's own Model could not be run, so there is nothing to compare with: {error}"
-        elif type(error).__name__ == "OutOfMemoryError":
+        if type(error).__name__ == "OutOfMemoryError":
             said = "The GPU is too small for this problem at this size: lower its sizes with --set."
         else:
             frames = traceback.extract_tb(error.__traceback__)
@@ -310,10 +308,7 @@ class _Grading:
     def _start(self, source: Source, required: bool = False) -> sandbox.Process:
         nodes = sandbox.has_gpu() and self.wanted_device != "cpu"
         builds = sandbox.extensions(source.sha256)
-        environment = {"TORCH_EXTENSIONS_DIR": str(builds)} | ({} if nodes else {"CUDA_VISIBLE_DEVICES": ""})
-        simt = sandbox.simt_cache()
-        environment |= {"SIMT_CACHE": str(simt)}
-        for folder in (builds, simt):
+        for folder in (builds, sandbox.simt_cache()):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
@@ -321,7 +316,21 @@ class _Grading:
                     f"The cache folder {folder} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME to "
                     "folders that can be written."
                 ) from None
-        return self.start_process(source.path, gpu=nodes, caches=[builds, simt], environment=environment, required=required)
+        if not nodes and not sandbox.why_not():
+            self._fill_cache(source.text)
+        return self.start_process(source.path, gpu=nodes, builds=builds, required=required)
+
+    def _fill_cache(self, text: str) -> None:
+        """What simt builds once on a machine has to be there before a worker starts that cannot write to the cache, and would build it for
+        itself alone."""
+        from simt import build
+        from simt.errors import BuildError
+
+        with contextlib.suppress(BuildError, ValueError):  # the stage build says it
+            if not build.warm(text):
+                self.progress(StageName.contract, "preparing what every build needs (once on this machine, about 30 s)")
+                build.warm_up(text)
+                self.progress(StageName.contract, "")
 
     def _settle_device(self) -> None:
         """Now that torch is loaded: GPU or CPU."""
@@ -366,7 +375,7 @@ class _Grading:
             self._end(stage, Status.error, Reason.grader_error, f"The worker process did not start: {error}")
             raise _Stop from None
         with sandbox.sole_builder(sandbox.extensions(self.source.sha256)):
-            self.ask(channel.Build(self.source.text, str(path), self.limits.own), findings.IMPORT, None)
+            self.ask(channel.Build(self.source.text, spelled(str(path)), self.limits.own), findings.IMPORT, None)
         self.cases = self._wanted(self.problem.cases())
         self.construct(self.trial(self.cases[0]), "end")
 
@@ -400,12 +409,19 @@ class _Grading:
         self.progress(StageName.build, "")
 
     def trial(self, case) -> Trial:
-        """A case with its inputs and right answers; made once."""
+        """A case with its inputs and right answers; made once. ProblemError if it leaves nothing to compare."""
+        from grader.cases import ProblemError, worth
+
         for trial in self.trials:
             if trial.case is case:
                 return trial
         instance = self.problem.instantiate(case, self.seed, self.device)
         trial = Trial(case, instance, instance.expected(), instance.eager(), instance.noise())
+        if case in self.cases and not worth(trial.eager):
+            raise ProblemError(
+                f"the case '{case.name}' leaves nothing to compare: Model returns no tensor, or one that is empty or without a finite number.",
+                self.problem.path,
+            )
         self.trials.append(trial)
         if self.gpu:  # what the right answers took on the way is the submission's again: both processes share the card
             import torch
@@ -545,9 +561,16 @@ class _Grading:
         from grader.channel import DTYPES, ChannelError
 
         case, count = trial.case.name, len(trial.eager)
-        if run.kind != "Tensor" if count == 1 else not run.kind.endswith(f" of {count} tensors"):
+        theirs = trial.instance.kind
+        plain = run.kind == "Tensor" if count == 1 else run.kind.endswith(f" of {count} tensors")
+        if not plain and run.kind != theirs:
             wanted = "a tensor" if count == 1 else f"{count} tensors"
+            if theirs.endswith(("thing", "things")):
+                wanted = f"what Model returns ({theirs})"
             message = f"forward returned {'nothing (None)' if run.kind == 'NoneType' else run.kind}, not {wanted}."
+            raise Found(_finding(Reason.wrong_type, message, case))
+        if len(run.results) != count:  # a number where Model has None, say
+            message = f"forward returned {len(run.results)} tensors and numbers, Model {count}."
             raise Found(_finding(Reason.wrong_type, message, case))
         try:
             outputs = self.exchange.results(run, position)
@@ -709,7 +732,7 @@ class _Grading:
         if not trials:
             return None
         trial = max(trials, key=lambda trial: sum(t.numel() for t in trial.eager))
-        other = dataclasses.replace(trial.instance, inputs=[_rolled(value) for value in trial.instance.inputs])
+        other = dataclasses.replace(trial.instance, inputs=_rolled(trial.instance.inputs))
         try:
             second = Trial(trial.case, other, other.expected(), other.eager(), other.noise())
             self.construct(trial, "end")
@@ -827,10 +850,14 @@ def _inputs(numbers: list[int]) -> str:
     return f"inputs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
-def _rolled(value):
-    """A floating tensor with its values moved on by one place; anything else as it is."""
-    rolls = hasattr(value, "is_floating_point") and value.is_floating_point()
-    return value.flatten().roll(1).view(value.shape) if rolls else value
+def _rolled(inputs: list) -> list:
+    """The floating tensors with their values moved on by one place, or if there are none all tensors; anything else as it is.
+
+    Beside floating tensors integers tend to be indices, which in another order may mean nothing, to Model either.
+    """
+    floats = [hasattr(value, "is_floating_point") and value.is_floating_point() for value in inputs]
+    rolls = floats if any(floats) else [hasattr(value, "is_floating_point") for value in inputs]
+    return [value.flatten().roll(1).view(value.shape) if one else value for value, one in zip(inputs, rolls)]
 
 
 def _copies(values: list) -> list:

@@ -20,7 +20,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import cases as _cases
-from grader import student, syntax
+from grader import channel, student, syntax
 from grader.cases import Case, ProblemError
 
 __all__ = ["Case", "Instance", "Problem", "ProblemError", "find", "flatten", "read"]
@@ -32,9 +32,9 @@ NEEDED = ("Model", "get_inputs", "get_init_inputs")
 def find(submission: Path) -> Problem:
     """The problem that a submission answers, by its name or its folder's.
 
-    `kernels_student/groupnorm.py` and `groupnorm_backward.py`, `kernels_ref/groupnorm/solution.py`, a file in `steps/`, and any file beside
-    or below a `model.py` are found, and so are handed-in names such as `groupnorm_ada.py`, `groupnorm-2.py` or
-    `ada.groupnorm.py`. Raises ProblemError, which lists the known names, for anything else.
+    `kernels_student/groupnorm.py` and `groupnorm_backward.py`, `kernels_ref/groupnorm/solution.py` and a file in `steps/` are found, and so
+    are handed-in names such as `groupnorm_ada.py`, `groupnorm-2.py` or `ada.groupnorm.py`. Raises ProblemError, which lists the known
+    names, for anything else, also beside a `model.py` that is not in kernels_ref.
     """
     model = student.model_of(submission)
     if model is not None:
@@ -42,8 +42,10 @@ def find(submission: Path) -> Problem:
     submission, known = Path(submission).resolve(), names()
     near = difflib.get_close_matches(submission.stem, known, n=1)
     hint = f"did you mean {near[0]}.py?" if near else "the problems are " + ", ".join(known) + "."
+    beside = [folder / "model.py" for folder in (submission.parent, submission.parent.parent) if (folder / "model.py").is_file()]
+    unasked = f" {beside[0]} may have been handed in too: it is run as the problem only if you name it so." if beside else ""
     raise ProblemError(
-        f"No problem is called '{submission.stem}': {hint} Name the file after its problem, or give --problem FILE."
+        f"No problem is called '{submission.stem}': {hint} Name the file after its problem, or give --problem FILE.{unasked}"
     )
 
 
@@ -138,7 +140,7 @@ class Problem:
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # dataclasses and torch.compile look a class's module up
         with self._blame("the file"):
-            exec(compile(tree, str(self.path), "exec"), module.__dict__)
+            exec(compile(tree, str(self.path), "exec", dont_inherit=True), module.__dict__)
         return module
 
     def cases(self) -> list[Case]:
@@ -167,16 +169,18 @@ class Problem:
 
         The model is float32 (or whatever the file makes) and in the mode in which it was constructed. Every
         parameter is moved by a random amount so that a default of 0 or 1 hides nothing; buffers stay as they are.
-        Raises ProblemError if the file's functions raise.
+        Raises ProblemError if the file's functions raise, or give what no submission can be handed.
         """
         device = torch.device(device)
         module = self.module(dict(case.set))
         draw = _draw(seed, case)
         with self._blame("get_init_inputs()"), _seeded(draw, device):
             args, kwargs = _arguments(module.get_init_inputs())
+        self._check_fit("get_init_inputs() gives", [args, kwargs])
         with self._blame("get_inputs()"), _seeded(draw + 1, device), torch.device(device):
             made = module.get_inputs()
             made = list(made) if isinstance(made, (list, tuple)) else [made]
+            self._check_fit("get_inputs() gives", made)
             inputs = [_distribute(value, case.inputs, device) for value in made]
 
         def build() -> torch.nn.Module:
@@ -185,6 +189,7 @@ class Problem:
                 if isinstance(model, torch.nn.Module):
                     model = model.to(device)
                     _randomise(model)
+                    self._check_fit("Model holds", model.state_dict())
             return model
 
         return Instance(build(), args, inputs, kwargs, build, functools.partial(self._blame, "Model.forward"), self.precision)
@@ -196,6 +201,15 @@ class Problem:
             generator = torch.Generator(like.device).manual_seed((_draw(seed, case) + 3 + number) % 2**62)
             made.append(torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=generator))
         return made
+
+    def _check_fit(self, what: str, value: object) -> None:
+        """Raise ProblemError for what cannot be sent to a submission's process."""
+        if unfit := channel.unfit(value):
+            raise ProblemError(
+                f"{what} {unfit}: a submission takes dense tensors of the usual dtypes, real numbers, strings, None, torch.dtype, torch.device, and "
+                "lists, tuples and dicts of these.",
+                self.path,
+            )
 
     @contextlib.contextmanager
     def _blame(self, what: str) -> Iterator[None]:
@@ -216,6 +230,7 @@ class Instance:
 
     model: the reference, not yet run (its state_dict is what a submission loads). init_args, init_kwargs: what
     Model was constructed with. inputs: what forward takes; tensors on the device, other values as they are.
+    kind: what forward returned when it was last run, in channel.kind_of's words.
     """
 
     model: torch.nn.Module
@@ -225,6 +240,7 @@ class Instance:
     build: Callable[[], torch.nn.Module]
     blame: Callable[[], contextlib.AbstractContextManager]
     precision: str = _cases.PRECISIONS[0]
+    kind: str = ""
 
     def eager(self) -> list[torch.Tensor]:
         """The outputs in the model's own dtype, with TF32 and other shortcuts off. A fresh model each time.
@@ -332,7 +348,9 @@ class Instance:
 
     def _run(self, model: torch.nn.Module, inputs: list) -> list[torch.Tensor]:
         with self.blame(), torch.no_grad(), _exact_float32(), _seeded(0, None):
-            return flatten(model(*inputs))
+            made = model(*inputs)
+            self.kind = channel.kind_of(made)
+            return flatten(made)
 
 
 def _distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -348,18 +366,12 @@ def flatten(outputs: object) -> list[torch.Tensor]:
 
 
 def ends(outputs: object) -> list[torch.Tensor]:
-    """The tensors of a result, with the graph that they carry."""
-    if isinstance(outputs, torch.Tensor):
-        return [outputs]
-    if isinstance(outputs, (bool, int, float, complex)):
-        return [torch.tensor(outputs)]
-    if isinstance(outputs, dict):
-        outputs = list(outputs.values())
-    if isinstance(outputs, (list, tuple)):
-        return [tensor for value in outputs for tensor in ends(value)]
-    if outputs is None:
-        return []
-    raise TypeError(f"a model returns tensors, not {type(outputs).__name__}")
+    """The tensors of a result, with the graph that they carry. Raises TypeError for what cannot be compared."""
+    found = channel.tensors(outputs)
+    for end in found:
+        if not isinstance(end, torch.Tensor) or channel.unfit(end):
+            raise TypeError(f"a model returns dense tensors of the usual dtypes, or numbers, not {channel.unfit(end) or f'a {type(end).__name__}'}")
+    return found
 
 
 class Mode(TorchDispatchMode):

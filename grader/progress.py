@@ -239,9 +239,19 @@ def note(verdict: Verdict, problem: str | None = None) -> str:
 
 
 def _exercise(verdict: Verdict) -> str | None:
-    """The problem that the submission is the course's own exercise for."""
-    file = Path(verdict.submission.path).absolute()
-    return file.stem if file.parent.name == "kernels_student" and file.stem == verdict.problem else None
+    """The problem that the submission is the course's own exercise for: in grader's own folder, or in the copy of the course that one is in.
+
+    A kernels_student elsewhere was handed in by somebody.
+    """
+    from grader import student
+
+    file = Path(verdict.submission.path)
+    with contextlib.suppress(OSError):  # the folder that one is in may be gone
+        here = Path.cwd()
+        copies = [folder / "kernels_student" for folder in (here, here.parent) if (folder / student.KERNELS_REF.name).is_dir()]
+        if file.parent.resolve() in [folder.resolve() for folder in (student.KERNELS_STUDENT, *copies)]:
+            return file.stem if file.stem == verdict.problem else None
+    return None
 
 
 def _record(state: State, name: str, mark: Mark) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grader import contract, mutants, sandbox, student, suspects
 from grader.mutants import KINDS, Mutant
-from grader.verdict import Reason, Stage, StageName, Status, Verdict
+from grader.verdict import Reason, Stage, StageName, Status, Verdict, spelled
 
 SECONDS = 12.0  # for running edits; it seldom takes one
 OWN = 20.0  # seconds for the submission's import and construction, the compiler's time not counted
@@ -246,9 +246,7 @@ class Search:
         """Starts a worker on the CPU, whatever the machine has."""
         from grader.client import Client, NotStarted
 
-        builds, simt = sandbox.extensions(self.source.sha256), sandbox.simt_cache()
-        environment = {"TORCH_EXTENSIONS_DIR": str(builds), "CUDA_VISIBLE_DEVICES": "", "SIMT_CACHE": str(simt)}
-        self.process = self.start(self.source.path, gpu=False, caches=[builds, simt], environment=environment, required=False)
+        self.process = self.start(self.source.path, gpu=False, builds=sandbox.extensions(self.source.sha256), required=False)
         with contextlib.suppress(OSError, AttributeError):  # what somebody waits for comes first
             os.setpriority(os.PRIO_PGRP, self.process.popen.pid, POLITE)
         self.client = Client(self.process, self.source.path.resolve(), lambda words: self.progress(words), 120.0)
@@ -275,7 +273,7 @@ class Search:
         """Import the submission, with other CUDA sources."""
         from grader import channel
 
-        self.order = channel.Build(self.source.text, str(self.source.path.resolve()), OWN, instead)
+        self.order = channel.Build(self.source.text, spelled(str(self.source.path.resolve())), OWN, instead)
         return self.ask(self.order)
 
     def model(self, trial: Tried) -> None:

@@ -1,7 +1,7 @@
 """Starts the worker process shut off from the rest of the machine, and ends it with everything it started.
 
 With bubblewrap the worker has no network, its own /tmp and process numbers, no home folder and nothing to write to but
-the build caches. Without it there are resource limits and a process group of its own, and reports say so.
+build caches that are this submission's alone. Without it there are resource limits and a process group of its own, and reports say so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from simt.cache import cache_dir, user_cache
+from simt.cache import cache_dir, trim, user_cache
 
 PROJECT = Path(__file__).resolve().parent.parent
 GIB = 1 << 30
@@ -54,7 +54,7 @@ def why_not() -> str:
     with tempfile.TemporaryDirectory(prefix="grader-") as folder:
         command = [*bubblewrap(Path(folder), [], [], gpu=has_gpu()), sys.executable, "-c", "import msgspec"]
         try:
-            tried = subprocess.run(command, capture_output=True, text=True, timeout=20)
+            tried = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=20)
         except (OSError, subprocess.TimeoutExpired) as error:
             return f"bubblewrap does not run here ({type(error).__name__})."
     if tried.returncode:
@@ -109,6 +109,23 @@ def extensions(sha256: str) -> Path:
 def simt_cache() -> Path:
     """Where simt keeps its builds, as a path that means the same in the worker, whose current folder is another."""
     return cache_dir()
+
+
+SUBMISSIONS = "submissions"  # a folder of simt's cache
+KEPT = 100  # submissions whose builds are kept, of some 10 MB each
+
+
+def _builds(builds: Path, sandboxed: bool) -> tuple[list[Path], list[Path], dict[str, str]]:
+    """Folders that the worker may write to, folders that it may read, and the variables that name them.
+
+    In a sandbox simt's cache can be read alone: what the judge and other submissions' workers will load lies there. What this submission
+    builds is kept beside it.
+    """
+    shared, named = simt_cache(), {"TORCH_EXTENSIONS_DIR": str(builds)}
+    if not sandboxed:
+        return [builds, shared], [], named | {"SIMT_CACHE": str(shared)}
+    own = shared / SUBMISSIONS / builds.name
+    return [builds, own], [shared], named | {"SIMT_CACHE": str(own), "SIMT_CACHE_SHARED": str(shared)}
 
 
 @contextlib.contextmanager
@@ -263,25 +280,31 @@ def _carries(entry: Path, wanted: bytes) -> bool:
         return False
 
 
-def start(
-    submission: Path, *, gpu: bool, caches: list[Path], environment: dict[str, str], required: bool = False
-) -> Process:
-    """Start a worker for this file. caches: folders that builds may write to, made if missing.
+def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) -> Process:
+    """Start a worker for this file. gpu: whether it may use one. builds: the folder for torch's builds of it, made if missing.
 
     Raises SandboxError if a sandbox is required and cannot be had.
     """
     trouble = why_not()
     if trouble and required:
         raise SandboxError(f"A sandbox is required and there is none: {trouble}")
-    for folder in caches:
+    writable, readable, environment = _builds(builds, sandboxed=not trouble)
+    for folder in writable:
         folder.mkdir(parents=True, exist_ok=True)
+    if not trouble:
+        os.utime(writable[-1])
+        trim(SUBMISSIONS, KEPT)
+    if not gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
     with undisturbed():
-        process = _start(submission, gpu, caches, environment, sandboxed=not trouble)
+        process = _start(submission, gpu, writable, readable, environment, sandboxed=not trouble)
         _started[process] = os.getpid(), threading.get_ident()
     return process
 
 
-def _start(submission: Path, gpu: bool, caches: list[Path], environment: dict[str, str], sandboxed: bool) -> Process:
+def _start(
+    submission: Path, gpu: bool, writable: list[Path], readable: list[Path], environment: dict[str, str], sandboxed: bool
+) -> Process:
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
     ours, theirs = socket.socketpair()
     reader, writer = os.pipe()
@@ -289,7 +312,7 @@ def _start(submission: Path, gpu: bool, caches: list[Path], environment: dict[st
     command = [sys.executable, "-m", "grader.worker", str(theirs.fileno())]
     command += ["0" if gpu else str(MEMORY), "0" if sandboxed else str(os.getpid())]
     if sandboxed:
-        command = bubblewrap(work, caches, [submission.resolve()], gpu) + command
+        command = bubblewrap(work, writable, [submission.resolve(), *readable], gpu) + command
     try:
         popen = subprocess.Popen(
             command,

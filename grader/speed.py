@@ -15,7 +15,7 @@ from grader.cases import Case
 from grader.client import Client, Gone, Late, NotStarted
 from grader.exchange import GpuMemory, same_bits
 from grader.problem import ends
-from grader.verdict import Evidence, Measurement, Reason
+from grader.verdict import Evidence, Measurement, Reason, spelled
 
 MOST_INPUTS = 8
 SHARE = 0.6  # of the free GPU memory, at most, for the inputs and for the outputs that two workers keep
@@ -200,7 +200,7 @@ def _reference(bench: Bench, prepare: channel.Prepare) -> Client | None:
     try:
         client.wait_until_ready()
         worker = InWorker(client, bench.seconds)
-        worker.ask(channel.Build(source.text, str(path.resolve()), bench.seconds))
+        worker.ask(channel.Build(source.text, spelled(str(path.resolve())), bench.seconds))
         worker.ask(bench.construct)
         worker.ask(prepare)
         worker.run([0])

@@ -56,22 +56,23 @@ def exercises() -> list[str]:
 
 
 def model_of(submission: Path) -> Path | None:
-    """The model.py that a file answers: beside or above it, or named by the file or its folder; None where nothing tells.
+    """The model.py of kernels_ref that a file answers: it lies there itself, or its name says it, or its folder's; None where nothing tells.
 
-    A handed-in name holds its problem's: `groupnorm_ada.py`, `groupnorm-2.py`, `ada.groupnorm.py`.
+    A handed-in name holds its problem's: `groupnorm_ada.py`, `groupnorm-2.py`, `ada.groupnorm.py`. A model.py that lies beside a file
+    elsewhere may have been handed in with it, and a problem's code runs in the grader itself: only --problem takes it.
     """
     submission = Path(submission).resolve()
-    for folder in (submission.parent, submission.parent.parent):
-        if (folder / "model.py").is_file() and submission.name != "model.py":
+    folders = (submission.parent, submission.parent.parent)
+    for folder in folders:
+        if folder.parent == KERNELS_REF.resolve() and (folder / "model.py").is_file() and submission.name != "model.py":
             return folder / "model.py"
     known = problems()
-    for name in (submission.stem, submission.parent.name, submission.parent.parent.name):
-        if name in known:
-            return KERNELS_REF / name / "model.py"
+    if submission.stem in known:
+        return KERNELS_REF / submission.stem / "model.py"
     for name in sorted(known, key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
         if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
             return KERNELS_REF / name / "model.py"
-    return None
+    return next((KERNELS_REF / folder.name / "model.py" for folder in folders if folder.name in known), None)
 
 
 def empty_places(text: str) -> list[int]:
@@ -135,7 +136,7 @@ def is_untouched(source: str, problem_name: str) -> bool:
     """
     try:
         mine = fingerprint(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: too deep for Python's parser
         return False
     stamp = STAMP.search(source)
     if stamp and stamp["print"] == mine:
@@ -150,12 +151,14 @@ def is_untouched(source: str, problem_name: str) -> bool:
 def write_all() -> tuple[list[Path], list[Path]]:
     """Write kernels_student/NAME.py for every solution, and the fingerprints of all. Returns (written, kept).
 
-    A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one.
+    A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one. Raises OSError, which names the file.
     """
     written, kept = [], []
+    if KERNELS_STUDENT.exists() and not KERNELS_STUDENT.is_dir():
+        raise NotADirectoryError(20, "it is no folder", str(KERNELS_STUDENT))
     KERNELS_STUDENT.mkdir(exist_ok=True)
     for path, text in _wanted().items():
-        old = path.read_text(encoding="utf-8") if path.exists() else None
+        old = _student_text(path) if path.exists() else None
         if old == text:
             continue
         if old is not None and not is_untouched(old, path.stem):
@@ -172,12 +175,14 @@ def write_all() -> tuple[list[Path], list[Path]]:
 
 def check_all() -> list[str]:
     """One sentence for each student file that is missing, not as its solution makes it, or without a solution."""
+    if KERNELS_STUDENT.exists() and not KERNELS_STUDENT.is_dir():
+        return ["kernels_student is no folder."]
     wanted = _wanted()
     problems = []
     for path, text in wanted.items():
         if not path.exists():
             problems.append(f"{_short(path)} is missing.")
-        elif path.read_text(encoding="utf-8") != text:
+        elif not path.is_file() or _student_text(path) != text:
             problems.append(f"{_short(path)} is not what {_short_source(path.stem)} makes.")
     for path in sorted(KERNELS_STUDENT.glob("*.py")):
         if path not in wanted:
@@ -199,11 +204,29 @@ def fingerprint(source: str) -> str:
 
 
 def _told(value) -> str:
-    """Like ast.dump, but the same on every version of Python: what a node does not have is left out, as new versions add more of it."""
-    if isinstance(value, ast.AST):
-        fields = [f"{name}={_told(one)}" for name, one in ast.iter_fields(value) if one is not None and one != []]
-        return f"{type(value).__name__}({', '.join(fields)})"
-    return f"[{', '.join(map(_told, value))}]" if isinstance(value, list) else repr(value)
+    """Like ast.dump, but the same on every version of Python: what a node does not have is left out, as new versions add more of it.
+    Without recursion: what the parser takes may be deeper than Python's own calls may go."""
+    nothing = object()
+    said, waiting = [], [("", value)]  # waiting: a text and the value told after it, the next one last
+    while waiting:
+        text, one = waiting.pop()
+        said.append(text)
+        if isinstance(one, ast.AST):
+            fields = [(name, field) for name, field in ast.iter_fields(one) if field is not None and field != []]
+            inner = [(f"{', ' if at else ''}{name}=", field) for at, (name, field) in enumerate(fields)]
+            said.append(f"{type(one).__name__}(")
+            waiting += [(")", nothing), *reversed(inner)]
+        elif isinstance(one, list):
+            said.append("[")
+            waiting += [("]", nothing), *reversed([(", " if at else "", item) for at, item in enumerate(one)])]
+        elif one is not nothing:
+            said.append(repr(one))
+    return "".join(said)
+
+
+def _student_text(path: Path) -> str:
+    """A student file's text. What is not UTF-8 in it becomes a sign that no exercise has, so that the file is not taken for one."""
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _wanted() -> dict[Path, str]:
@@ -228,7 +251,7 @@ def _prints() -> dict[str, str]:
 
 def _read_prints() -> str:
     file = KERNELS_REF / PRINTS
-    return file.read_text(encoding="utf-8") if file.is_file() else ""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def _prints_text() -> str:

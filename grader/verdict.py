@@ -276,6 +276,7 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     sandbox: str
     output: str = ""  # the end of what the program printed
     settings: dict[str, str] = {}  # the problem's literals that --set replaced, as text
+    problem_sha256: str = ""  # of the problem file's bytes, as `grader grade` found them; empty where nobody looked
 
     def stage(self, name: StageName | str) -> Stage:
         """The stage of that name; KeyError if the verdict has none."""
@@ -308,8 +309,29 @@ def outcome_of(stages: list[Stage]) -> Outcome:
 
 
 def to_json(verdict: Verdict) -> bytes:
-    """The verdict as one line of JSON. Numbers that JSON cannot hold (NaN, infinity) become null."""
-    return msgspec.json.encode(verdict)
+    """The verdict as one line of JSON. Numbers that JSON cannot hold (NaN, infinity) become null; for file names see `spelled`."""
+    try:
+        return msgspec.json.encode(verdict)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_spelled(msgspec.to_builtins(verdict)))
+
+
+def spelled(name: str) -> str:
+    """A file's name, or text with one in it, as JSON can hold it: bytes of it that are not UTF-8 as \\xff."""
+    try:
+        data = name.encode("utf-8", "surrogateescape")  # as Python keeps such bytes, whatever the locale
+    except UnicodeEncodeError:
+        data = name.encode("utf-8", "replace")
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _spelled(plain: object) -> object:
+    """The same with each text spelled."""
+    if isinstance(plain, dict):
+        return {_spelled(name): _spelled(value) for name, value in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_spelled(value) for value in plain]
+    return spelled(plain) if isinstance(plain, str) else plain
 
 
 def from_json(data: bytes | str) -> Verdict:

@@ -25,11 +25,10 @@ import simt
 import torch
 
 from grader import channel
-from grader.channel import MAX_TEXT, Answer, Channel, ChannelError, Failure, Note, Run
+from grader.channel import MAX_SOURCE, MAX_TEXT, Answer, Channel, ChannelError, Failure, Note, Run
 
 GIB = 1 << 30
 MODULE = "submission"
-MAX_SOURCE = 200_000  # characters of one source told to the judge
 PR_SET_PDEATHSIG = 1
 
 # What a CUDA error says -> the reason it stands for.
@@ -215,7 +214,7 @@ def _written(name: str, file: str) -> str:
     """What torch put into its build folder."""
     root = os.environ.get("TORCH_EXTENSIONS_DIR", "")
     with contextlib.suppress(OSError, IndexError):
-        return max(Path(root).rglob(f"{name}/{file}"), key=lambda p: p.stat().st_mtime).read_text()
+        return max(Path(root).rglob(f"{name}/{file}"), key=lambda p: p.stat().st_mtime).read_text(encoding="utf-8", errors="replace")
     return ""
 
 
@@ -235,8 +234,10 @@ def labelled(**arguments: object) -> dict[str, str]:
     for name, given in arguments.items():
         parts = [str(part) for part in given] if isinstance(given, (list, tuple)) else [str(given or "")]
         found[name] = "\n".join(parts)[:MAX_SOURCE]
-        if len(parts) > 1:
-            found |= {f"{name}[{number}]": part[:MAX_SOURCE] for number, part in enumerate(parts[:20])}
+        left = MAX_SOURCE
+        for number, part in enumerate(parts[:20] if len(parts) > 1 else []):
+            found[f"{name}[{number}]"] = part[:left]
+            left -= len(part[:left])
     return found
 
 
@@ -312,7 +313,7 @@ class Worker:
         self.module = types.ModuleType(MODULE)
         self.module.__file__ = command.path
         sys.modules[MODULE] = self.module
-        exec(compile(command.source, command.path, "exec"), self.module.__dict__)
+        exec(compile(command.source, command.path, "exec", dont_inherit=True), self.module.__dict__)
         if not callable(getattr(self.module, "ModelNew", None)):
             return Failure("no_model_new", "NameError", "after the import the file has no class ModelNew")
         return channel.Done()
@@ -353,7 +354,7 @@ class Worker:
         module = types.ModuleType("problem")
         module.__file__ = command.model_path
         sys.modules["problem"] = module
-        exec(compile(command.model_source, command.model_path, "exec"), module.__dict__)
+        exec(compile(command.model_source, command.model_path, "exec", dont_inherit=True), module.__dict__)
         module.__dict__.update(channel.unpack(command.overrides))
         return module.Model
 
@@ -401,7 +402,7 @@ class Worker:
                 results = [self.deliver(t, room, n, command.max_bytes) for n, t in enumerate(tensors)]
                 runs.append(
                     Run(
-                        kind=kind_of(output),
+                        kind=channel.kind_of(output),
                         results=results,
                         modified=[n for n, data in enumerate(before) if data is not None and channel.raw(inputs[n]) != data],
                         aliases=[n for n, value in enumerate(inputs) if any(channel.overlap(t, value) for t in tensors)],
@@ -635,7 +636,7 @@ def travels(tensor: torch.Tensor) -> bool:
 
 def floating(output: object) -> list[torch.Tensor]:
     """The floating tensors of what forward returned, with the graph that they carry."""
-    return [leaf for leaf in leaves(output) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
+    return [tensor for tensor in ends(output) if tensor.is_floating_point()]
 
 
 def gradients(outputs: list[torch.Tensor], wanted: list[torch.Tensor], upstream: list[torch.Tensor]) -> list[torch.Tensor | None]:
@@ -670,28 +671,13 @@ def backward_reason(error: BaseException) -> str:
 
 def flatten(output: object) -> list[torch.Tensor]:
     """The tensors of what forward returned: itself, or those in a nest of tuples, lists and dicts."""
-    return [leaf.detach() for leaf in leaves(output) if isinstance(leaf, torch.Tensor)]
+    return [tensor.detach() for tensor in ends(output)]
 
 
-def leaves(output: object, depth: int = 0) -> list:
-    """What stands at the ends of a nest of tuples, lists and dicts; at most 1000."""
-    if isinstance(output, dict):
-        output = list(output.values())
-    if isinstance(output, (tuple, list)) and depth < 8:
-        return [leaf for item in output[:1000] for leaf in leaves(item, depth + 1)][:1000]
-    return [output]
-
-
-def kind_of(output: object) -> str:
-    """"Tensor", "tuple of 2 tensors", or the name of what forward returned instead."""
-    if isinstance(output, torch.Tensor):
-        return "sparse tensor" if output.layout is not torch.strided else "Tensor"
-    name = shorten(type(output).__name__, 100)
-    if isinstance(output, (tuple, list, dict)):
-        ends = leaves(output)
-        only = all(isinstance(leaf, torch.Tensor) for leaf in ends)
-        return f"{name} of {len(ends)} {'tensor' if only else 'thing'}{'' if len(ends) == 1 else 's'}"
-    return name
+def ends(output: object) -> list[torch.Tensor]:
+    """The same with the graph that they carry, by the rule that the judge has for Model's; what is no tensor is left to kind_of."""
+    found = channel.tensors(output, "cuda" if torch.cuda.is_available() else "cpu")
+    return [tensor for tensor in found if isinstance(tensor, torch.Tensor)]
 
 
 def raw_or_none(value: object, gpu: bool) -> bytes | None:

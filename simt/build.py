@@ -78,13 +78,13 @@ def _includes(shim: bool = False, python: bool = False) -> list[str]:
 @lru_cache(maxsize=1)
 def _toolchain() -> str:
     path, version, _ = compiler()
-    return cache.key_of(path, version, (_TORCH / "version.py").read_text(), str(_TORCH), sys.version, " ".join(flags()))
+    return cache.key_of(path, version, (_TORCH / "version.py").read_text(encoding="utf-8"), str(_TORCH), sys.version, " ".join(flags()))
 
 
 @lru_cache(maxsize=64)
 def _key(*roots: str, flags: tuple[str, ...] = ()) -> str:
     """A key for what is compiled from these files of simt (by their paths in it) and from all of simt that they include."""
-    texts = [text for path in _closure(*roots) for text in (str(path.relative_to(_HERE)), path.read_text())]
+    texts = [text for path in _closure(*roots) for text in (str(path.relative_to(_HERE)), path.read_text(encoding="utf-8"))]
     return cache.key_of(_toolchain(), *flags, *texts)
 
 
@@ -98,7 +98,7 @@ def _closure(*roots: str) -> tuple[Path, ...]:
         if path in found or not path.is_file():
             continue
         found[path] = None
-        for inner, name in re.findall(r'^#include ([<"])([\w./]+)[>"]', path.read_text(), re.MULTILINE):
+        for inner, name in re.findall(r'^#include ([<"])([\w./]+)[>"]', path.read_text(encoding="utf-8"), re.MULTILINE):
             waiting.append(path.parent / name if inner == '"' else _HERE / "include" / name)
     return tuple(sorted(found))
 
@@ -130,9 +130,9 @@ def base() -> Path:
     return place
 
 
-def warm() -> bool:
+def warm(text: str = "") -> bool:
     """Whether warm_up() has nothing to do."""
-    return cache.has("base", _base_key()) and all(cache.has("header", _header_key(*each)) for each in _WARM)
+    return cache.has("base", _base_key()) and all(cache.has("header", _header_key(*each)) for each in _headers(text))
 
 
 def program_warm(mode: str) -> bool:
@@ -140,13 +140,17 @@ def program_warm(mode: str) -> bool:
     return cache.has("runtime", _runtime_key()) and cache.has("header", _header_key("prelude_cuda", mode))
 
 
-_WARM = (("prelude", "plain"), ("prelude", "check"))
+def _headers(text: str) -> list[tuple[str, str]]:
+    """The precompiled headers of plain and checked builds; and those with every operator, if sources in this text need them."""
+    names = dict.fromkeys(("prelude", _header_of([text])))
+    return [(name, mode) for name in names for mode in ("plain", "check")]
 
 
-def warm_up() -> None:
-    """Builds what the first kernel would have to wait for: the base and the headers of plain and checked builds."""
+def warm_up(text: str = "") -> None:
+    """Builds what the first kernel would have to wait for: the base and the headers of plain and checked builds, here of sources that
+    stand somewhere in the text."""
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(base), *(pool.submit(header, *each) for each in _WARM)]
+        jobs = [pool.submit(base), *(pool.submit(header, *each) for each in _headers(text))]
         for job in jobs:
             job.result()
 
@@ -206,7 +210,7 @@ def _precompile(folder: Path, name: str, mode: str) -> None:
 
 def _run(command: list[str]) -> subprocess.CompletedProcess:
     """Runs the compiler. Raises CacheError or NoCompiler where it failed for a reason that lies in the machine."""
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
     if result.returncode != 0:
         if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
             raise _full(full[0], result.stderr)
@@ -267,15 +271,15 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
         objects = list(pool.map(_object, units))
     folder = runtime()
     torch = any(unit.header != "prelude_cuda" for unit in units)
-    headers = [(path / "headers").read_text() for path, _ in objects]
-    reader = [Path(disassembly.__file__).read_text()] if mode == "count" else []  # its list lies beside the extension
+    headers = [(path / "headers").read_text(encoding="utf-8") for path, _ in objects]
+    reader = [Path(disassembly.__file__).read_text(encoding="utf-8")] if mode == "count" else []  # its list lies beside the extension
     key = cache.key_of(name, _base_key(), *(str(path) for path, _ in objects), *headers, *links, *reader, ",".join(kernels), ",".join(shared))
     files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
 
     def make(made: Path) -> None:
         _link(made, files, folder, links, torch, mode)
         if mode == "check":
-            (made / TEXTS).write_text("".join(f"{path}\n" for object, _ in objects for path in _texts(object)))
+            (made / TEXTS).write_text("".join(f"{path}\n" for object, _ in objects for path in _texts(object)), encoding="utf-8")
 
     place, _ = cache.entry("extension", key, make)
     compiled = sum(made for _, made in objects)
@@ -370,9 +374,13 @@ def names(kernels: list[str], shared: list[str], constants: list[str]) -> str:
 
 
 def _header_for(sources: list[Rewritten]) -> str:
-    """The full header where the sources name operators of torch, or include a header that brings them."""
-    names = {n for s in sources for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", s.text)}
-    headers = {h for s in sources for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", s.text)}
+    return _header_of([s.text for s in sources])
+
+
+def _header_of(texts: list[str]) -> str:
+    """The full header where the texts name operators of torch, or include a header that brings them."""
+    names = {n for text in texts for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", text)}
+    headers = {h for text in texts for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", text)}
     stand_ins = {h for h in headers if (_HERE / "include/shim" / h).is_file()}
     return "prelude" if names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS else "prelude_full"
 
@@ -449,29 +457,29 @@ def _object_with(unit: Unit) -> tuple[Path, bool]:
 
 def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
     source = folder / "unit.cpp"
-    source.write_text(unit.text)
+    source.write_text(unit.text, encoding="utf-8")
     command = [compiler()[0], *flags(unit.mode), *unit.flags, *_includes(shim=True), *compiler()[2].including(precompiled),
                "-fdiagnostics-color=never", compiler()[2].most_errors, "-MMD", "-MF", str(folder / "unit.d"), "-c", str(source), "-o", str(folder / "unit.o")]
     result = _run(command)
     if result.returncode != 0:
         raise CompileError(_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", _last_words(result))])
-    listed = (folder / "unit.d").read_text().replace("\\\n", " ")
+    listed = (folder / "unit.d").read_text(encoding="utf-8").replace("\\\n", " ")
     paths = [Path(p.replace("\\ ", " ")) for p in re.split(r"(?<!\\)\s+", listed)[1:] if p]
     preludes = _closure(f"include/simt/{unit.header}.h")  # the key has them already
     own = [p for p in paths if p not in (source, precompiled, *preludes)]
-    (folder / "headers").write_text("".join(f"{cache.key_of(p.read_text(errors='replace'))} {p}\n" for p in own))
+    (folder / "headers").write_text("".join(f"{cache.key_of(p.read_text(encoding='utf-8', errors='replace'))} {p}\n" for p in own), encoding="utf-8")
 
 
 def _texts(folder: Path) -> list[str]:
     """Paths of the texts that an object was compiled from."""
-    return [str(folder / "unit.cpp"), *(line.split(" ", 1)[1] for line in (folder / "headers").read_text().splitlines())]
+    return [str(folder / "unit.cpp"), *(line.split(" ", 1)[1] for line in (folder / "headers").read_text(encoding="utf-8").splitlines())]
 
 
 def _headers_unchanged(folder: Path) -> bool:
     """Whether the headers of the student that went into an object still read the same."""
     try:
-        lines = [line.split(" ", 1) for line in (folder / "headers").read_text().splitlines()]
-        return all(cache.key_of(Path(p).read_text(errors="replace")) == key for key, p in lines)
+        lines = [line.split(" ", 1) for line in (folder / "headers").read_text(encoding="utf-8").splitlines()]
+        return all(cache.key_of(Path(p).read_text(encoding="utf-8", errors="replace")) == key for key, p in lines)
     except OSError:
         return False
 

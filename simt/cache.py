@@ -19,6 +19,11 @@ def cache_dir() -> Path:
     return _named("SIMT_CACHE") or user_cache() / "simt"
 
 
+def shared_dir() -> Path | None:
+    """$SIMT_CACHE_SHARED: another cache, looked into first and never written to, for those who must not write to it."""
+    return _named("SIMT_CACHE_SHARED")
+
+
 def user_cache() -> Path:
     """The folder for all programs' caches: $XDG_CACHE_HOME, or .cache in the user's home."""
     return _named("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -56,6 +61,9 @@ def entry(kind: str, key: str, make, current=lambda place: True) -> tuple[Path, 
     lock is the operating system's: it falls with the process that holds it, so a killed build blocks nobody.
     Raises CacheError where the folder can't be used.
     """
+    shared = shared_dir()
+    if shared and _whole(shared / kind / key) and current(shared / kind / key):
+        return shared / kind / key, False
     try:
         return _entry(cache_dir() / kind / key, make, current)
     except OSError as error:
@@ -81,7 +89,7 @@ def _entry(place: Path, make, current) -> tuple[Path, bool]:
         unfinished = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         try:
             make(unfinished)
-            (unfinished / _LIST).write_text("".join(f"{p.stat().st_size} {p.name}\n" for p in sorted(unfinished.iterdir())))
+            (unfinished / _LIST).write_text("".join(f"{p.stat().st_size} {p.name}\n" for p in sorted(unfinished.iterdir())), encoding="utf-8")
             unfinished.rename(place)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -94,12 +102,12 @@ _LEAST = 1 << 20  # bytes free
 
 def has(kind: str, key: str) -> bool:
     """Whether an entry is there."""
-    return _whole(cache_dir() / kind / key)
+    return any(_whole(folder / kind / key) for folder in (shared_dir(), cache_dir()) if folder)
 
 
 def _whole(place: Path) -> bool:
     try:
-        files = [line.split(" ", 1) for line in (place / _LIST).read_text().splitlines()]
+        files = [line.split(" ", 1) for line in (place / _LIST).read_text(encoding="utf-8").splitlines()]
         return all((place / name).stat().st_size == int(size) for size, name in files)
     except (OSError, ValueError):
         return False

@@ -1,6 +1,8 @@
 """Is a file that cannot be a submission told so by its text alone, and are CUDA lines found again in it?"""
 
 import ast
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -61,7 +63,26 @@ def test_a_huge_file_is_not_even_read(tmp_path):
     path = tmp_path / "it.py"
     with path.open("wb") as file:
         file.truncate(contract.MAX_BYTES + 1)
-    assert contract.read(path)[1].reason is Reason.unreadable
+    broken = contract.read(path)[1]
+    assert broken.reason is Reason.unreadable and broken.message.endswith("it is larger than 4 MiB.")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")], ids=["a pipe", "a link to a device"])
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make):
+    """Does a pipe in the class's folder, or a device that may have no end, not hold the whole run up?"""
+    path, said = tmp_path / "it.py", []
+    make(path)
+    reader = threading.Thread(target=lambda: said.append(contract.read(path)[1]), daemon=True)
+    reader.start()
+    reader.join(5)
+    assert said and said[0].reason is Reason.unreadable and "not a regular file" in said[0].message
+
+
+def test_a_link_to_a_file_is_read(tmp_path):
+    """Is a submission that lies elsewhere as good as one that lies here?"""
+    (tmp_path / "link.py").symlink_to(written(tmp_path, b"x = 1\n"))
+    source, broken = contract.read(tmp_path / "link.py")
+    assert broken is None and source.text == "x = 1\n"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", '"""only a docstring"""\n'])
@@ -135,6 +156,30 @@ def test_no_init_at_all_is_told_where_arguments_are_passed():
 
 def test_no_forward_is_told():
     broken = verdict_on("class ModelNew(nn.Module):\n    def __init__(self, channels, groups): pass\n")
+    assert broken.reason is Reason.bad_signature and "no method forward" in broken.message
+
+
+OTHERWISE = {
+    "another name": "class ModelNew(nn.Module):\n    def run(self, x, y): pass\n    forward = run\n",
+    "a condition": "class ModelNew(nn.Module):\n    if fast:\n        def forward(self, x, y): pass\n    else:\n        def forward(self, *x): pass\n",
+    "after the class": "class ModelNew(nn.Module): pass\ndef run(self, x, y): pass\nModelNew.forward = run\n",
+    "setattr": "class ModelNew(nn.Module): pass\nsetattr(ModelNew, 'forward', lambda self, x, y: x)\n",
+    "in __init__": "class ModelNew(nn.Module):\n    def __init__(self, channels, groups):\n        self.forward = run\n",
+    "a base": "class Base(nn.Module):\n    def run(self, x, y): pass\n    forward = run\nclass ModelNew(Base): pass\n",
+    "in place of another": "class ModelNew(nn.Module):\n    def forward(self): pass\n    forward = lambda self, x, y: x\n",
+}
+
+
+@pytest.mark.parametrize("way", OTHERWISE)
+def test_a_method_bound_otherwise_is_left_to_the_run(way):
+    """Is nothing said of a forward, or an __init__, that only running the file tells?"""
+    assert verdict_on(OTHERWISE[way] + "ModelNew.__init__ = make\n") is None
+
+
+def test_another_classs_forward_is_not_model_news():
+    """Do an autograd function, and names outside classes, leave it told that ModelNew has none?"""
+    others = "class F(torch.autograd.Function):\n    def forward(ctx, x): pass\nforward = F.apply\n"
+    broken = verdict_on(others + "class ModelNew(nn.Module):\n    def __init__(self, channels, groups):\n        forward = 1\n")
     assert broken.reason is Reason.bad_signature and "no method forward" in broken.message
 
 

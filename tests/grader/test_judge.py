@@ -2,17 +2,22 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import simt
-from grader import sandbox
+from grader import channel, sandbox
 from grader.cases import ProblemError
+from grader.channel import Channel
+from grader.client import Client
 from grader.judge import Limits, Refused, grade
 from grader.verdict import Outcome, Reason, StageName, Status
 from tests.grader.scaffold import HEAD, PROBLEM, RIGHT, forward, line_of, problem  # noqa: F401
@@ -161,6 +166,36 @@ def test_what_model_itself_does_to_its_input_is_allowed(judged, tmp_path):
     assert judged(forward("return x.mul_(self.scale)"), problem=mutating).outcome is Outcome.passed
 
 
+RETURNS = ["x * self.scale, None", "[x * self.scale]", "(x * self.scale).sum().item()", "{'a': x * self.scale, 'b': (x + 1, 3, None)}"]
+
+
+@pytest.mark.parametrize("returned", RETURNS)
+def test_models_own_code_is_right_whatever_it_returns(judged, tmp_path, returned):
+    """Do None, numbers and dicts beside tensors count on both sides alike?"""
+    odd = tmp_path / "odd.py"
+    odd.write_text(PROBLEM.replace("return x * self.scale", f"return {returned}"))
+    assert judged(forward(f"return {returned}"), problem=odd).outcome is Outcome.passed
+
+
+@pytest.mark.parametrize(
+    "returned, reason",
+    [("right, 3, None", None), ("right, 4, None", Reason.wrong_values), ("3, right, None", Reason.wrong_shape), ("right, None, None", Reason.wrong_type), ("right, 3", Reason.wrong_type)],
+)
+def test_what_stands_beside_a_tensor_must_be_right_too(judged, tmp_path, returned, reason):
+    odd = tmp_path / "odd.py"
+    odd.write_text(PROBLEM.replace("return x * self.scale", "return x * self.scale, 3, None"))
+    assert judged(forward("right = x * self.scale", f"return {returned}"), problem=odd).reason is reason
+
+
+def test_a_copy_of_the_first_result_is_no_result_for_other_integers(judged, tmp_path):
+    """Are values moved where all inputs are integers, too?"""
+    whole = tmp_path / "whole.py"
+    whole.write_text(PROBLEM.replace("torch.rand(batch_size, features)", "torch.randint(0, 1000, (batch_size, features))"))
+    kept = forward("self.kept = getattr(self, 'kept', x * self.scale)", "return self.kept.clone()")
+    assert judged(kept, problem=whole).reason is Reason.output_reused
+    assert judged(RIGHT, problem=whole).outcome is Outcome.passed
+
+
 # --- hostile ---
 
 DEATHS = {
@@ -184,6 +219,39 @@ def test_a_worker_that_dies_is_a_crash_and_says_how(judged, lines, said):
         assert verdict.first_problem.evidence[0].line == line_of(source, "string_at")
     assert [case.status for case in verdict.stage("correct").cases] == [Status.failed, Status.skipped]
     assert verdict.stage("safe").reason is Reason.not_reached
+
+
+def test_a_flood_of_sources_is_refused(judged):
+    """Is a message of a build too large for what it says, before many of them are too much for the judge?"""
+    lines = [
+        "channel, frame = sys.modules['grader.channel'], sys._getframe()",
+        "while type(frame.f_locals.get('self')).__name__ != 'Worker': frame = frame.f_back",
+        "frame.f_locals['self'].reply(channel.Building('x'))",
+        "frame.f_locals['self'].reply(channel.Built('x', 0.0, {'cuda_sources': 'A' * (5 << 20)}))",
+        "return x * self.scale",
+    ]
+    verdict = judged(forward(*lines))
+    assert verdict.reason is Reason.crash and "more than the 4194304 allowed" in verdict.first_problem.message
+
+
+def test_of_many_builds_a_bounded_part_is_kept():
+    """Does the judge's memory not grow with the number of builds that a submission makes up?"""
+    ours, theirs = socket.socketpair()
+    made = Client(SimpleNamespace(sock=ours, alive=lambda: True), Path("it.py"), print, 60.0)
+    talk = Channel(theirs)
+
+    def flood() -> None:
+        number = talk.order().number
+        for n in range(100):
+            talk.send(channel.Answer(number, channel.Building("x")))
+            talk.send(channel.Answer(number, channel.Built("x", 0.0, {f"part {part}": f"{n // 2}" * 30_000 for part in range(50)})))
+        talk.send(channel.Answer(number, channel.Done()))
+
+    with ours, theirs:
+        threading.Thread(target=flood, daemon=True).start()
+        assert made.ask(channel.Release(), 30.0) == channel.Done()
+    assert [one["part 0"][:2] for one in made.sources] == [str(n) for n in range(49, 17, -1)]
+    assert all(sum(map(len, one.values())) <= 4 * channel.MAX_SOURCE for one in made.sources)
 
 
 def test_an_endless_loop_in_forward_is_stopped_and_its_line_named(judged):
@@ -279,9 +347,14 @@ def test_a_problem_that_no_name_leads_to_is_the_callers_fault(tmp_path):
 def test_a_model_that_fails_is_not_the_submissions_fault(judged, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text(PROBLEM.replace("return x * self.scale", "raise ValueError('mine')"))
-    verdict = judged(RIGHT, problem=broken)
-    assert (verdict.outcome, verdict.reason) == (Outcome.error, Reason.grader_error)
-    assert "Model" in verdict.first_problem.message and "mine" in verdict.first_problem.message
+    with pytest.raises(ProblemError, match=r"broken\.py, line \d+: Model.forward raised ValueError: mine"):
+        judged(RIGHT, problem=broken)
+
+
+def test_a_problem_that_computes_nothing_is_refused(judged):
+    """Does no wrong result pass because there is nothing to compare it with?"""
+    with pytest.raises(ProblemError, match="'one row' leaves nothing to compare"):
+        judged(forward("return x + 1"), overrides={"batch_size": "0"})
 
 
 def test_a_required_sandbox_that_is_not_there_is_refused(tmp_path, problem, monkeypatch):  # noqa: F811
@@ -489,6 +562,7 @@ def test_in_the_sandbox_there_is_no_network_no_home_and_nothing_to_write_to(judg
         f"print('PROJECT', can(lambda: open({str(sandbox.PROJECT / 'grader' / 'x.py')!r}, 'w')))",
         f"print('TMP', can(lambda: open({str(tmp_path / 'scaling.py')!r}, 'a').write('x')))",
         "print('OWN', can(lambda: open('mine', 'w').write('x')))",
+        f"print('BUILDS', can(lambda: open({str(simt.cache_dir() / 'runtime' / 'x')!r}, 'w')))",  # which the judge loads, and all others
         "return x * self.scale",
     ]
     try:
@@ -496,7 +570,7 @@ def test_in_the_sandbox_there_is_no_network_no_home_and_nothing_to_write_to(judg
     finally:
         secret.unlink()
     said = dict(line.split() for line in printed.splitlines() if line[:1].isupper() and len(line.split()) == 2)
-    assert said == dict(NETWORK="False", HOME="False", SOLUTION="False", PROJECT="False", TMP="False", OWN="True")
+    assert said == dict(NETWORK="False", HOME="False", SOLUTION="False", PROJECT="False", TMP="False", OWN="True", BUILDS="False")
 
 
 @pytest.mark.gpu

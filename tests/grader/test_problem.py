@@ -123,6 +123,11 @@ def test_a_broken_file_is_one_sentence_with_its_line(write, kind):
     assert "\n" not in str(caught.value)
 
 
+def test_annotations_are_what_they_say(write):
+    """Is the file compiled as Python compiles it, without what grader's own modules import from __future__?"""
+    problem.read(write(LINEAR + "\n    def f(x: int): pass\n    assert f.__annotations__ == {'x': int}\n"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -168,11 +173,23 @@ def test_a_handed_in_name_finds_its_problem(tmp_path, file, name):
     assert problem.find(tmp_path / file).name == name
 
 
-def test_a_folder_of_ones_own_is_found(write):
-    """Is a model.py beside the submission its problem?"""
-    write(LINEAR, "mine/model.py")
-    found = problem.find(write("", "mine/solution.py"))
-    assert found.name == "mine"
+@pytest.mark.parametrize("file", ["handed_in/logsumexp_ada.py", "handed_in/logsumexp.py", "handed_in/eve/logsumexp.py", "conv2d/logsumexp_ada.py"])
+def test_a_files_own_name_tells_before_what_it_lies_in(write, file):
+    """Is a handed-in model.py beside or above the file no problem, and a folder's name less than the file's?"""
+    write("raise SystemExit('run unasked')", "handed_in/model.py")
+    assert problem.find(write("", file)).path == problem.KERNELS_REF / "logsumexp" / "model.py"
+
+
+def test_a_folders_name_tells_where_the_files_does_not(tmp_path):
+    assert problem.find(tmp_path / "conv2d" / "ada.py").name == problem.find(tmp_path / "conv2d" / "ada" / "work.py").name == "conv2d"
+
+
+@pytest.mark.parametrize("file", ["mine/solution.py", "mine/ada/solution.py"])
+def test_a_model_beside_a_nameless_file_is_to_be_named(write, file):
+    """Does who keeps a model.py beside the submissions learn to say so?"""
+    model = write("raise SystemExit('run unasked')", "mine/model.py")
+    with pytest.raises(ProblemError, match=rf"--problem FILE\. {model} may have been handed in"):
+        problem.find(write("", file))
 
 
 def test_an_unknown_name_lists_the_known(tmp_path):
@@ -293,6 +310,52 @@ def test_inputs_and_outputs_of_every_kind(write):
     assert torch.equal(first, x[index] * 2.5)
     assert (top.item(), number.item()) == (x.argmax().item(), 7)
     assert [out.dtype for out in instance.expected()] == [torch.float64, torch.float64, torch.int64, torch.int64]
+
+
+ODD = {
+    "torch.zeros(2, dtype=torch.uint16)": "a tensor of dtype uint16",
+    "torch.zeros(2).to(torch.float8_e5m2)": "a tensor of dtype float8_e5m2",
+    "torch.eye(2).to_sparse()": "a tensor that is not dense",
+    "numpy.ones(2)": "a ndarray",
+    "numpy.float64(2)": "a float64",
+    "[3, {'a': (slice(1, 2),)}]": "a slice",
+    "2**70": "an integer of more than 64 bits",
+    "1j": "a complex",
+}
+PLACES = ["get_init_inputs() gives", "get_inputs() gives", "Model holds", "a model returns"]
+NUMBERS = ["numpy.float64(2)", "2**70", "1j"]  # which a model may return, or cannot for a reason of its own
+
+
+@pytest.mark.parametrize("place, value", [(p, v) for p in PLACES for v in ODD if p != PLACES[-1] or v not in NUMBERS])
+def test_what_cannot_be_handed_over_is_refused(write, place, value):
+    """Is a value that no submission can be sent, or asked for, told before one is blamed for it?"""
+    given = {place: value}
+    source = f"""
+        import numpy
+        import torch
+
+        class Model(torch.nn.Module):
+            def __init__(self, made):
+                super().__init__()
+                made = {given.get("Model holds")}
+                if isinstance(made, torch.Tensor):
+                    self.register_buffer("made", made)
+
+            def get_extra_state(self):
+                return {given.get("Model holds")}
+
+            def forward(self, x):
+                return {given.get("a model returns", "x")}
+
+        def get_inputs():
+            return [{given.get("get_inputs() gives", "torch.ones(2)")}]
+
+        def get_init_inputs():
+            return [{given.get("get_init_inputs() gives")}]
+    """
+    with pytest.raises(ProblemError) as caught:
+        problem.read(write(source)).instantiate(Case("any"), seed=0).eager()
+    assert f"{place} " in str(caught.value) and ODD[value] in str(caught.value)
 
 
 @pytest.mark.parametrize("form", ["[[8], {'outer': 8}]", "{'inner': 8, 'outer': 8}", "(8, 8)", "[8, 8]"])

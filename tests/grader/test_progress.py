@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from grader import cli, progress, verdict
+from grader import cli, progress, student, verdict
 from grader.verdict import CaseResult, Measurement, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 ROOT = Path(__file__).parent.parent.parent
@@ -127,6 +127,27 @@ def test_only_the_courses_exercises_are_kept(file, problem, path):
     """Is a solution, a class's submission, another problem's file left out?"""
     assert progress.note(made(problem, path=path)) == ""
     assert not file.exists()
+
+
+@pytest.mark.parametrize("path", ["handed_in/ada/kernels_student/conv2d.py", "ada/kernels_student/conv2d.py", "kernels_student/conv2d.py"])
+def test_a_handed_in_folder_of_exercises_is_not_ones_own(file, tmp_path, monkeypatch, path):
+    """Does a kernels_student of somebody else's count for nothing, wherever one is?"""
+    (tmp_path / path).parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert progress.note(made(path=path)) == progress.note(made(path=str(tmp_path / path))) == ""
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("here, path", [(".", "kernels_student"), ("kernels_student", "."), ("lessons", "../kernels_student"), ("lessons", "/")])
+def test_ones_own_exercise_counts_from_everywhere(file, tmp_path, monkeypatch, here, path):
+    """Is it known in grader's course and in a copy that one is in, by each path that leads there?"""
+    for folder in ("kernels_ref", "kernels_student", "lessons"):
+        (tmp_path / folder).mkdir()
+    for course in (ROOT, tmp_path):
+        monkeypatch.chdir(course / here)
+        named = course / "kernels_student" if path == "/" else path
+        assert progress.note(made(path=f"{named}/conv2d.py", sha=str(course))) == ("conv2d is solved." if course is ROOT else "")
+    assert progress.progress().rows[0].tries == "2"
 
 
 def test_a_file_elsewhere_counts_if_its_problem_is_named(file):
@@ -246,7 +267,8 @@ def test_a_file_that_is_not_there_is_no_try(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     CliRunner().invoke(cli.cli, ["grade", "kernels_student/conv2d.py"])
     assert best()["conv2d"] == progress.NOT_TRIED
-    (tmp_path / "kernels_student").mkdir()
+    for folder in ("kernels_ref", "kernels_student"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "kernels_student" / "conv2d.py").write_text("def f(:")
     CliRunner().invoke(cli.cli, ["grade", "kernels_student/conv2d.py"])
     assert best()["conv2d"] == "failed in contract: syntax error"
@@ -350,8 +372,9 @@ def test_wrong_usage_is_2():
     assert run("conv2d").exit_code == cli.USAGE
 
 
-def test_grade_keeps_what_it_says(file, tmp_path):
+def test_grade_keeps_what_it_says(file, tmp_path, monkeypatch):
     """Does `grader grade` record an exercise, and not one whose problem or sizes were given?"""
+    monkeypatch.setattr(student, "KERNELS_STUDENT", tmp_path / "kernels_student")
     exercise = tmp_path / "kernels_student" / "conv2d.py"
     exercise.parent.mkdir()
     exercise.write_text("class ModelNew(:\n")

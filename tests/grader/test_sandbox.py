@@ -88,10 +88,31 @@ def test_small_pieces_cost_the_reader_little():
     assert read < 0.3 * wrote, (read, wrote)
 
 
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_what_a_worker_may_write_to(monkeypatch, tmp_path, sandboxed):
+    """In a sandbox: its own builds, and of simt's cache, which the judge and other workers load from, nothing else? And does simt find both?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "simt"))
+    given = []
+    monkeypatch.setattr(sandbox, "why_not", lambda: "" if sandboxed else "none in this test")
+    monkeypatch.setattr(sandbox, "bubblewrap", lambda work, writable, readable, gpu: given.append((writable, readable)) or [])
+    process = sandbox.start(FILE, gpu=False, builds=tmp_path / "abc")
+    try:
+        said = dict(word.split("=", 1) for word in Path(f"/proc/{process.popen.pid}/environ").read_text().split("\0") if "=" in word)
+    finally:
+        process.kill()
+    shared, own = tmp_path / "simt", tmp_path / "simt" / "submissions" / "abc"
+    assert said["TORCH_EXTENSIONS_DIR"] == str(tmp_path / "abc") and said["CUDA_VISIBLE_DEVICES"] == ""
+    if sandboxed:
+        assert given == [([tmp_path / "abc", own], [FILE.resolve(), shared])]
+        assert (said["SIMT_CACHE"], said["SIMT_CACHE_SHARED"]) == (str(own), str(shared))
+    else:
+        assert given == [] and said["SIMT_CACHE"] == str(shared) and "SIMT_CACHE_SHARED" not in said
+
+
 def test_ctrl_c_while_a_worker_starts(pressed, tmp_path):
     """Is it put off until the worker can be ended, and then not lost?"""
     with pytest.raises(KeyboardInterrupt):
-        sandbox.start(FILE, gpu=False, caches=[tmp_path], environment={})
+        sandbox.start(FILE, gpu=False, builds=tmp_path)
     assert len(pressed) == 1 and pressed[0].poll() is None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     (process,) = [one for one in sandbox._started if one.popen is pressed[0]]
@@ -105,7 +126,7 @@ def test_others_are_left_alone(monkeypatch, tmp_path):
     made, done = [], threading.Event()
 
     def elsewhere():
-        made.append(sandbox.start(FILE, gpu=False, caches=[tmp_path], environment={}))
+        made.append(sandbox.start(FILE, gpu=False, builds=tmp_path))
         done.wait()
 
     thread = threading.Thread(target=elsewhere, daemon=True)
@@ -125,7 +146,7 @@ def test_a_worker_nobody_ended(tmp_path):
 import pathlib
 from grader import sandbox
 sandbox.why_not = lambda: "none in this test"
-process = sandbox.start(pathlib.Path({str(FILE)!r}), gpu=False, caches=[], environment={{}})
+process = sandbox.start(pathlib.Path({str(FILE)!r}), gpu=False, builds=pathlib.Path({str(tmp_path)!r}))
 print(process.popen.pid, process.work)
 """
     environment = os.environ | {"PYTHONPATH": str(FILE.parents[2])}

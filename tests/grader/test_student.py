@@ -174,6 +174,19 @@ def test_stamps_are_the_same_on_every_version_of_python():
     assert student.fingerprint(source) == "9cf84225784d"
 
 
+DEEP = {
+    "a sum": "x = " + "+".join(["1"] * 900) + "\n",
+    "a long elif": "if x == 0: pass\n" + "".join(f"elif x == {n}: pass\n" for n in range(400)),
+    "too deep to parse": "x = " + "-" * 100_000 + "1\n",
+}
+
+
+@pytest.mark.parametrize("way", DEEP)
+def test_deep_code_is_work(house, way):
+    """Is a file that is deeper than Python's own calls may go told from the skeleton, without a crash?"""
+    assert not student.is_untouched(MADE + DEEP[way], "double_it")
+
+
 def test_an_unknown_problem_is_never_untouched(house):
     """Is a file for a problem without a solution judged, not passed over?"""
     assert not student.is_untouched("x = 1\n", "nothing")
@@ -205,6 +218,15 @@ def test_a_students_work_is_never_overwritten(house):
     (house / "kernels_ref" / "double_it" / "solution.py").write_text(SOLUTION.replace("int n", "long n"))
     written, kept = student.write_all()
     assert path not in written and kept == [path] and "y[0] = 1" in path.read_text()
+
+
+def test_work_that_is_not_utf8_is_kept(house):
+    """Is a file in another encoding drift to a check, and somebody's work to who writes?"""
+    student.write_all()
+    path = house / "kernels_student" / "double_it.py"
+    path.write_bytes(MADE.replace("int n) {", "int n) { y[0] = 'ü';").encode("latin-1"))
+    assert student.check_all() == ["kernels_student/double_it.py is not what kernels_ref/double_it/solution.py makes."]
+    assert student.write_all() == ([], [path]) and "'ü'" in path.read_text(encoding="latin-1")
 
 
 def test_a_student_file_without_a_solution_is_told(house):
@@ -242,9 +264,10 @@ def test_a_handouts_stub_is_untouched_without_its_stamp(handout, name):
     assert student.given_lines(text, name) == set()
 
 
-def test_a_damaged_list_of_skeletons_is_no_trouble(handout):
+@pytest.mark.parametrize("damaged", [b"double_it = ", b"double_it = \xff", b"\xfe\x00"])
+def test_a_damaged_list_of_skeletons_is_no_trouble(handout, damaged):
     """Does a copy whose skeletons.toml cannot be read know its problems all the same?"""
-    (handout / "kernels_ref" / "skeletons.toml").write_text("double_it = ")
+    (handout / "kernels_ref" / "skeletons.toml").write_bytes(damaged)
     assert student.exercises() == ["double_it"] and not student.is_untouched("x = 1\n", "double_it")
 
 

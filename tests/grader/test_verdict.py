@@ -46,6 +46,17 @@ def test_a_verdict_from_before_launches_were_told_is_read():
     assert verdict.from_json(json.dumps(plain)).stages[1].evidence[0].launches == []
 
 
+def test_a_name_that_is_not_utf8_can_be_written():
+    """In a path, and in a sentence that names it: are its bytes told, and all else as it was?"""
+    before = made(submission=Submission(path="ü\udcff.py", sha256=""), stages=made().stages[:1])
+    before.stages[0].message = "a\udcff.py is empty"
+    after = verdict.from_json(verdict.to_json(before))
+    assert (after.submission.path, after.stages[0].message) == (r"ü\xff.py", r"a\xff.py is empty")
+    after.submission, after.stages[0].message = before.submission, before.stages[0].message
+    assert after == before
+    assert verdict.spelled("ü.py") == verdict.spelled("\udcc3\udcbc.py") == "ü.py"  # the latter where the locale is C
+
+
 def test_launches_that_can_be_none_are_left_out_and_many_cut_short():
     """A worker may say anything: names of any length, grids of no block."""
     told = [channel.Launch("k" * 1000, (1, 1, n), (32, 1, 1)) for n in range(-1, 40)]

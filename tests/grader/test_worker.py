@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 
-from grader import channel, worker
+from grader import channel, client, worker
 from grader.channel import Array, Channel, Construct, Done, Failure, Forward, Outputs
 from tests.grader.scaffold import PROBLEM, RIGHT, forward, line_of
 
@@ -95,10 +95,12 @@ def test_each_call_gets_its_own_copy_of_the_inputs(talk):
     "lines, kind, results",
     [
         (["return None"], "NoneType", 0),
-        (["return 3"], "int", 0),
+        (["return 3"], "int", 1),
         (["return [x, 2 * x]"], "list of 2 tensors", 2),
         (["return x, (2 * x, {'a': x})"], "tuple of 3 tensors", 3),
-        (["return x, 1"], "tuple of 2 things", 1),
+        (["return x, 1"], "tuple of 2 things", 2),
+        (["return x, None"], "tuple of 2 things", 1),
+        (["return x, 'odd'"], "tuple of 2 things", 1),
         (["return x.to_sparse()"], "sparse tensor", 1),
         (["class Odd: pass", "return Odd()"], "Odd", 0),
     ],
@@ -185,6 +187,22 @@ def test_a_model_may_take_its_weights_itself(talk):
     )
     result = talk.run(source).runs[0].results[0]
     assert torch.equal(channel.unraw("float32", [1, 3], result.data), torch.tensor([[10.0, 20.0, 30.0]]))
+
+
+def test_annotations_are_what_they_say(talk):
+    """Is a file, and the problem's, compiled as Python compiles it, without what this module imports from __future__?"""
+    asking = "\ndef f(x: int): pass\nassert f.__annotations__ == {'x': int}\n"
+    loading = RIGHT + "    def load_reference(self, model): pass\n"
+    state, args, nothing = {"scale": channel.pack(torch.ones(3))}, channel.pack([3]), channel.pack({})
+    assert talk.build(loading + asking) == Done()
+    assert talk.ask(Construct(args, nothing, state, PROBLEM + asking, "/nowhere/problem.py", nothing, None, 0)) == Done()
+
+
+def test_a_lists_sources_are_told_up_to_a_limit():
+    """Do the strings of a build fit into the message that the judge takes?"""
+    told = worker.labelled(cpp_sources=["\U0001f600" * 10**6] * 30, cuda_sources=["a", "\U0001f600" * 10**6, "b"])
+    assert sum(len(label.encode()) + len(text.encode()) + 20 for label, text in told.items()) < client.BUILT_BYTES
+    assert (told["cuda_sources[0]"], told["cuda_sources[2]"]) == ("a", "") and told["cuda_sources[1]"]
 
 
 def test_a_batch_runs_on_prepared_inputs(talk):

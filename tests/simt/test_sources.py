@@ -178,6 +178,24 @@ def test_a_full_cache_is_told_before_anything_is_compiled(monkeypatch, tmp_path)
         cache.entry("part", "key", lambda folder: pytest.fail("it was begun"))
 
 
+def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_path):
+    """Is what it has taken from there, and what it lacks made in one's own?"""
+
+    def fill(folder):
+        (folder / "unit.o").write_text("built")
+
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    monkeypatch.setenv("SIMT_CACHE", str(shared))
+    assert cache.entry("object", "one", fill) == (shared / "object" / "one", True)
+    before = sorted(shared.rglob("*"))
+    monkeypatch.setenv("SIMT_CACHE", str(own))
+    monkeypatch.setenv("SIMT_CACHE_SHARED", str(shared))
+    assert cache.entry("object", "one", fill) == (shared / "object" / "one", False)
+    assert cache.has("object", "one") and not cache.has("object", "two")
+    assert cache.entry("object", "two", fill) == (own / "object" / "two", True)
+    assert cache.has("object", "two") and sorted(shared.rglob("*")) == before
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
