@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import signal
 import sys
 from pathlib import Path
@@ -15,6 +17,8 @@ from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission
 FAILED, USAGE, CANNOT, NOT_ATTEMPTED, INTERRUPTED = 1, 2, 3, 4, 130
 WORST_FIRST = (INTERRUPTED, USAGE, CANNOT, FAILED, NOT_ATTEMPTED, 0)
 DAY = 86_400.0  # seconds
+NARROWEST = 20  # columns that a terminal has; less is none of its sizes, but a variable that nobody meant
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 EXITS = """
 \b
 Exit status (of several submissions, the first of these that any has):
@@ -72,8 +76,8 @@ def _finite(_context, _parameter, value: float) -> float:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with --json FILE: a submission that has a verdict there, for the same bytes, problem and --set, is not graded "
-    "again, unless the grader could not finish it.",
+    help="Go on with --json FILE: a submission that has a verdict there, for the same bytes, problem file and --set, is not "
+    "graded again, unless the grader could not finish it.",
 )
 @click.option("--require-sandbox", is_flag=True, help="Refuse to run anything where bubblewrap does not work.")
 @click.option(
@@ -117,9 +121,10 @@ def grade(
         lines = jsonl.Lines(json_to, [*submissions, *filter(None, [problem])], resume)
     except jsonl.Unfit as error:
         raise click.UsageError(f"--json {json_to}: {error}") from None
+    click.get_current_context().call_on_close(lines.close)
     tables = Console(stderr=json_to == "-", highlight=False)
     errors = Console(stderr=True, highlight=False)
-    earlier = {path: lines.known(path, _exercise(path, problem), overrides, seed, device) for path in submissions}
+    earlier = {path: lines.known(path, _exercise(path, problem), _digest(path, problem), overrides, seed, device) for path in submissions}
     if resume:
         errors.print(f"{sum(map(bool, earlier.values()))} of {len(earlier)} have a verdict already.")
     done: list[Verdict] = []
@@ -148,7 +153,6 @@ def grade(
             codes.append(CANNOT)
         if unwritten or code == INTERRUPTED:
             break
-    lines.close()
     if len(submissions) > 1 and done:
         report.show_summary(tables, done)
     if len(submissions) > 1 and lines.file and {INTERRUPTED, CANNOT} & {*codes}:
@@ -162,9 +166,10 @@ def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int, 
     from grader.judge import Refused, grade
 
     try:
+        digest = _digest(path, options["problem"])  # before it is read: one that changes meanwhile is graded again by --resume
         with report.Progress(errors, str(path)) as progress:
             made = grade(path, progress=progress, **options)
-        made.settings = options["overrides"]
+        made.settings, made.problem_sha256 = options["overrides"], digest
         return made, exit_code(made), ""
     except KeyboardInterrupt:
         return None, INTERRUPTED, "Interrupted."
@@ -172,7 +177,7 @@ def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int, 
         said, code = str(error), CANNOT
     except Exception as error:
         said, code = _said(error), USAGE if type(error).__name__ == "ProblemError" else CANNOT
-    return _refused(path, said, options), code, f"{path}: {said}"
+    return _refused(path, said, options), code, f"{report.line(str(path))}: {said}"
 
 
 def _refused(path: Path, said: str, options: dict) -> Verdict:
@@ -192,6 +197,7 @@ def _refused(path: Path, said: str, options: dict) -> Verdict:
         seconds=0.0,
         sandbox=sandbox.NONE,
         settings=options["overrides"],
+        problem_sha256=_digest(path, options["problem"]),
     )
 
 
@@ -203,6 +209,17 @@ def _exercise(path: Path, problem: Path | None) -> str:
     if model is None:
         return ""
     return student.exercise_of(path, model.resolve().parent.name if model.name == "model.py" else model.stem)
+
+
+def _digest(path: Path, problem: Path | None) -> str:
+    """The SHA-256 of the file of the problem that a file answers; empty where there is none to read."""
+    from grader import student
+
+    model = problem or student.model_of(path)
+    try:
+        return hashlib.sha256(model.read_bytes()).hexdigest() if model and model.is_file() else ""
+    except OSError:
+        return ""
 
 
 def _said(error: Exception) -> str:
@@ -405,7 +422,10 @@ def doctor() -> None:
 @cli.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit status 1 if a student file is not what its solution makes.")
 def student(check: bool) -> None:
-    """Make the files in kernels_student from the solutions in kernels_ref."""
+    """Make the files in kernels_student from the solutions in kernels_ref.
+
+    Exit status 2 if a solution's marks make no exercise, 3 if a file cannot be read or written.
+    """
     from grader import student as maker
 
     try:
@@ -417,6 +437,9 @@ def student(check: bool) -> None:
         written, kept = maker.write_all()
     except maker.ExerciseError as error:
         raise click.UsageError(str(error)) from None
+    except OSError as error:
+        click.echo(f"{error.filename} cannot be read or written ({error.strerror}).", err=True)
+        sys.exit(CANNOT)
     for path in written:
         click.echo(f"written: {path.parent.name}/{path.name}")
     for path in kept:
@@ -459,20 +482,47 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
             signal.signal(number, interrupt)
+    _fit_the_terminal()
     sys.stdout, sys.stderr = Outlet(sys.stdout), Outlet(sys.stderr)
     try:
-        status = cli.main(prog_name="grader", standalone_mode=False)
-    except SystemExit as end:
-        status = end.code
-    except click.ClickException as error:
-        error.show()
-        status = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        status = _run()
+        _hear_no_more()
+    except KeyboardInterrupt:  # one more, while the first was being told of
+        _hear_no_more()
         status = INTERRUPTED
     trouble = sys.stdout.trouble
     if trouble is not None and not isinstance(trouble, BrokenPipeError):  # a reader who has left is no trouble
         click.echo(f"Standard output cannot be written ({trouble.strerror}).", err=True)
         status = next(code for code in WORST_FIRST if code in (status or 0, CANNOT))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is said: one more would show where in Python's own end it came
     sys.exit(status)
+
+
+def _run() -> int | str | None:
+    """Do what the command line says; the exit status."""
+    try:
+        return cli.main(prog_name="grader", standalone_mode=False)
+    except SystemExit as end:
+        return end.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _hear_no_more()
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+
+
+def _hear_no_more() -> None:
+    """All is said: another signal to end would cut short how Python ends, and how it ends the workers."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _fit_the_terminal() -> None:
+    """What its encoding cannot hold is written as \\xfc instead of ending us; a width that none has does not count."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and not (columns.isdecimal() and int(columns) >= NARROWEST):
+        del os.environ["COLUMNS"]

@@ -287,7 +287,7 @@ def _driver() -> str | None:
         return None
     query = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        said = subprocess.run(query, capture_output=True, text=True, timeout=10).stdout.split()
+        said = subprocess.run(query, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=10).stdout.split()
     except (OSError, subprocess.TimeoutExpired):
         return None
     return said[0] if said else None

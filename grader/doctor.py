@@ -55,7 +55,7 @@ def show(console, parts: list[Part]) -> None:
 def _version(*command: str) -> str:
     """The first line that a program says about its version; empty if it does not run."""
     try:
-        out = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        out = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=20)
     except (OSError, subprocess.SubprocessError):
         return ""
     return (out.stdout or out.stderr).strip().splitlines()[0] if out.returncode == 0 and (out.stdout or out.stderr) else ""
@@ -112,7 +112,7 @@ def _nvcc() -> Part:
     home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
     program = shutil.which("nvcc") or str(Path(home) / "bin" / "nvcc")
     try:
-        text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=20).stdout
+        text = subprocess.run([program, "--version"], capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=20).stdout
     except (OSError, subprocess.SubprocessError):
         text = ""
     release = re.search(r"release ([\d.]+)", text)

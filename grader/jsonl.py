@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from grader import contract
-from grader.verdict import SCHEMA, Outcome, Verdict, from_json, to_json
+from grader.verdict import SCHEMA, Outcome, Verdict, from_json, spelled, to_json
 
 BEGINS = f'{{"schema":"{SCHEMA.rpartition("/")[0]}/'.encode()  # as to_json writes it
 
@@ -23,8 +24,8 @@ class Unfit(Exception):
 class Lines:
     """Verdicts on their way to a file, a pipe, standard output ("-") or nowhere (None).
 
-    An ordinary file is replaced when the first verdict is there, and only if it held verdicts. used: files that must not be
-    written over. resume: the verdicts that the file holds are `earlier`, and stay. Raises Unfit.
+    An ordinary file is replaced when the first verdict is there, and only if it held verdicts; until close() it is this grader's
+    alone. used: files that must not be written over. resume: the verdicts that the file holds are `earlier`, and stay. Raises Unfit.
     """
 
     def __init__(self, name: str | None, used: Sequence[Path] = (), resume: bool = False):
@@ -33,10 +34,15 @@ class Lines:
         self.file: Path | None = None  # an ordinary file
         self.out = None  # what takes the lines; of an ordinary file only once there is one
         self.size = 0
+        self.lock: tuple[Path, int] | None = None  # a file beside it, and the descriptor that locks it
         try:
             self._open(used, resume)
         except OSError as error:
+            self.close()
             raise Unfit(f"{error.strerror}.") from None
+        except Unfit:
+            self.close()
+            raise
 
     def _open(self, used: Sequence[Path], resume: bool) -> None:
         if self.name is None:
@@ -58,6 +64,7 @@ class Lines:
             raise Unfit("this is what is to be graded, and not where the verdicts go.")
         if real.suffix == ".py":
             raise Unfit("this is a Python file; what stands after --json is the file that the verdicts go to.")
+        self.lock = _locked(real.with_name(f".{real.name}.lock"))  # before it is read: what is in it stays until we replace it
         if real.exists():
             with open(real, "rb") as old:
                 if old.read(len(BEGINS)) not in (b"", BEGINS):
@@ -70,11 +77,13 @@ class Lines:
     def _beside(self) -> Path:
         return self.file.with_name(f".{self.file.name}.{os.getpid()}")
 
-    def known(self, path: Path, problem: str, settings: dict[str, str], seed: int | None, device: str | None) -> Verdict | None:
+    def known(
+        self, path: Path, problem: str, problem_sha256: str, settings: dict[str, str], seed: int | None, device: str | None
+    ) -> Verdict | None:
         """The earlier verdict that grading this file again would only repeat. Others on the same question are left out of `earlier`."""
         asked = [old for old in self.earlier if _answers(old, path, problem, settings)]
         sha256 = contract.read(path)[0].sha256 if asked else ""
-        standing = [old for old in asked if _stands(old, sha256, seed, device)][-1:]
+        standing = [old for old in asked if _stands(old, sha256, problem_sha256, seed, device)][-1:]
         self.earlier = [old for old in self.earlier if not any(old is one for one in asked) or any(old is one for one in standing)]
         return standing[0] if standing else None
 
@@ -117,10 +126,16 @@ class Lines:
             raise
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Nothing more is written, and another grader may use the file."""
         if self.out is not None:
             with contextlib.suppress(OSError):  # each line is out already
                 self.out.close()
+        if self.lock is not None:
+            beside, descriptor = self.lock
+            self.lock = None
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            os.close(descriptor)
 
 
 def _is_stdout(file: Path) -> bool:
@@ -128,6 +143,29 @@ def _is_stdout(file: Path) -> bool:
     with contextlib.suppress(OSError):
         return os.path.samestat(os.fstat(1), file.stat())
     return False
+
+
+def _locked(beside: Path) -> tuple[Path, int] | None:
+    """This file, made and locked; None where the file system has no locks. Raises Unfit if another grader has it.
+
+    The lock is the kernel's and falls with its process; the file that a killed one leaves is taken over.
+    """
+    while True:
+        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if beside.exists() and os.path.samestat(os.fstat(descriptor), beside.stat()):
+                return beside, descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise Unfit("another grader is using this file: wait for its end, or name another file.") from None
+        except FileNotFoundError:
+            pass
+        except OSError:
+            os.close(descriptor)
+            beside.unlink(missing_ok=True)
+            return None
+        os.close(descriptor)  # who had it has removed it since we opened it: ours has no name
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -150,12 +188,17 @@ def _verdicts(data: bytes) -> list[Verdict]:
 
 def _answers(old: Verdict, path: Path, problem: str, settings: dict[str, str]) -> bool:
     """Whether a verdict is one on this file as an answer to this problem ("" if nobody knows which)."""
-    return (old.submission.path, old.problem, old.settings) == (str(path), problem or old.problem, settings)
+    return (old.submission.path, old.problem, old.settings) == (spelled(str(path)), spelled(problem) or old.problem, settings)
 
 
-def _stands(old: Verdict, sha256: str, seed: int | None, device: str | None) -> bool:
-    """Whether grading these bytes again would say the same: nothing kept the grader from it, and it ran as is asked now."""
-    if old.outcome is Outcome.error or old.submission.sha256 != sha256 or not sha256:
+def _stands(old: Verdict, sha256: str, problem_sha256: str, seed: int | None, device: str | None) -> bool:
+    """Whether grading these bytes by these again would say the same: nothing kept the grader from it, and it ran as is asked now.
+
+    A line that does not know the problem's bytes, as older graders wrote them, may be of any: that is graded again.
+    """
+    if old.outcome is Outcome.error or not sha256 or not problem_sha256:
+        return False
+    if (old.submission.sha256, old.problem_sha256) != (sha256, problem_sha256):
         return False
     ran_on = "cpu" if old.device.startswith("cpu (") else "cuda"
     return seed in (None, old.seed) and device in (None, ran_on)

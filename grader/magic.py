@@ -84,7 +84,7 @@ def _listed(names: list[str]) -> str:
 def _process(command: list[str], folder: Path, seconds: float) -> tuple[int | None, str, str]:
     """Exit status (None: too late), standard output, standard error. What keeps running ends with the call, also when that is interrupted."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))}
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
                                env=environment, cwd=folder, start_new_session=True)  # fmt: skip
     try:
         out, said = process.communicate(timeout=seconds)

@@ -24,6 +24,11 @@ def clean(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)
 
 
+def line(text: str) -> str:
+    """The same in one line: a file's name may have line ends in it."""
+    return "".join("�" if c in "\n\t" or unicodedata.category(c) in ("Zl", "Zp") else c for c in clean(text))
+
+
 # --- one verdict -----------------------------------------------------------------------------------------------------
 
 
@@ -44,8 +49,8 @@ def show(console: Console, verdict: Verdict) -> None:
 def head(verdict: Verdict) -> Text:
     """File, problem and outcome in one line."""
     text = Text()
-    text.append(clean(verdict.submission.path), "bold")
-    text.append(f" as {verdict.problem} on {verdict.device}: ")
+    text.append(line(verdict.submission.path), "bold")
+    text.append(f" as {line(verdict.problem)} on {line(verdict.device)}: ")
     text.append(WORDS.get(verdict.outcome, verdict.outcome.value), STYLES[verdict.outcome])
     return text
 
@@ -180,8 +185,8 @@ def show_summary(console: Console, verdicts: Sequence[Verdict]) -> None:
         word = WORDS.get(verdict.outcome, verdict.outcome.value)
         reason = verdict.reason.value.replace("_", " ") if verdict.reason else ""
         reason = "" if verdict.reason is Reason.not_attempted else reason
-        path = Text(clean(verdict.submission.path))
-        table.add_row(path, verdict.problem, Text(word, STYLES[verdict.outcome]), reason, f"{verdict.seconds:.1f}")
+        path, problem = Text(line(verdict.submission.path)), Text(line(verdict.problem))
+        table.add_row(path, problem, Text(word, STYLES[verdict.outcome]), reason, f"{verdict.seconds:.1f}")
     console.print(table)
 
 
@@ -192,7 +197,7 @@ class Progress:
     """One line that says what is being done, on a terminal; nothing where nobody looks. Use as a context."""
 
     def __init__(self, console: Console, name: str):
-        self.name = clean(name)
+        self.name = line(name)
         self.spinner = Spinner("", console=console) if console.is_terminal else None
 
     def __enter__(self) -> Progress:

@@ -319,7 +319,7 @@ def _opened(json_to: str | None, file: Path):
             return contextlib.nullcontext(sys.stdout)
         if json_to and os.path.exists(json_to) and (Path(json_to).suffix in _SOURCES or os.path.exists(file) and file.samefile(json_to)):
             raise click.UsageError(f"--json {json_to}: the JSON would be written over a source.")
-        return open(json_to, "w") if json_to else contextlib.nullcontext(None)
+        return open(json_to, "w", encoding="utf-8") if json_to else contextlib.nullcontext(None)
     except OSError as error:
         raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
 

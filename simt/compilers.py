@@ -110,7 +110,7 @@ def compiler() -> tuple[str, str, Family]:
 
 def _output(*command: str) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True).stdout
+        return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -100,7 +100,7 @@ def write_blocks(extension: Path) -> None:
         lines += _blocks(function, number, stand_ins)
         lines += [f"increment {_returns_to(function.instructions, i):x}" for i in _increments(function.instructions)]
     _take_out(extension, needless)
-    extension.with_name(extension.name + ".blocks").write_text("".join(f"{line}\n" for line in lines))
+    extension.with_name(extension.name + ".blocks").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Block:
 def read_blocks(extension: str) -> dict[int, Block]:
     """The list beside an extension: offset of the return address of the block's probe -> Block."""
     try:
-        lines = Path(extension + ".blocks").read_text().splitlines()
+        lines = Path(extension + ".blocks").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}
     blocks: dict[int, Block] = {}
@@ -133,7 +133,7 @@ def read_blocks(extension: str) -> dict[int, Block]:
 def _read(extension: Path) -> list[Function]:
     command = ["objdump", "-d", "-w", "--no-show-raw-insn", "-j", ".text", str(extension)]
     try:
-        return _functions(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+        return _functions(subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=True, timeout=120).stdout)
     except (OSError, subprocess.SubprocessError):
         return []
 
@@ -164,7 +164,7 @@ _NOTHING = bytes.fromhex("0f1f440000" if platform.machine() in ("x86_64", "AMD64
 def _take_out(extension: Path, calls: list[int]) -> None:
     if not calls:
         return
-    shown = subprocess.run(["objdump", "-h", "-w", "-j", ".text", str(extension)], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(["objdump", "-h", "-w", "-j", ".text", str(extension)], capture_output=True, text=True, encoding="utf-8", errors="replace", check=True).stdout
     words = next(line.split() for line in shown.splitlines() if " .text " in line)
     shift = int(words[5], 16) - int(words[3], 16)  # the section's place in the file less its address
     data = bytearray(extension.read_bytes())

@@ -34,7 +34,7 @@ def source_lines(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tup
 def _look_up(path: str, offsets: list[int]) -> dict[int, tuple[str, int] | None]:
     command = ["addr2line", "-a", "-i", "-e", path]
     try:
-        out = subprocess.run(command, input="".join(f"{o:#x}\n" for o in offsets), capture_output=True, text=True, check=False, timeout=60).stdout
+        out = subprocess.run(command, input="".join(f"{o:#x}\n" for o in offsets), capture_output=True, text=True, encoding="utf-8", errors="replace", check=False, timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):
         return dict.fromkeys(offsets)
     found: dict[int, tuple[str, int] | None] = {}
@@ -80,8 +80,8 @@ def compiled_lines(text: str) -> dict[tuple[str, int], str]:
 @lru_cache(maxsize=8)
 def _texts_of(module: str) -> dict[tuple[str, int], str]:
     try:
-        paths = (Path(module).parent / TEXTS).read_text().splitlines()
-        return {place: line for path in paths for place, line in compiled_lines(Path(path).read_text()).items()}
+        paths = (Path(module).parent / TEXTS).read_text(encoding="utf-8").splitlines()
+        return {place: line for path in paths for place, line in compiled_lines(Path(path).read_text(encoding="utf-8")).items()}
     except OSError:
         return {}
 

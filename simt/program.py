@@ -214,7 +214,7 @@ def _quoted(label: str) -> str:
 
 def _write(folder: Path, texts: dict[str, str]) -> None:
     for name, text in texts.items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 # ---- running ----

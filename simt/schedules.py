@@ -45,7 +45,7 @@ def _without(end: tuple[int, str], lines: set[int]) -> tuple[int, str]:
 
 def _end(command: list[str], seconds: float) -> tuple[int, str] | None:
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False, timeout=seconds)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False, timeout=seconds)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.returncode, done.stdout

@@ -37,7 +37,7 @@ def launches(order: Order, made: dict) -> dict:
     entry_order = [r["name"] for r in made["rows"] if r["name"] in names]  # in which the child runs them
     try:
         done = subprocess.run(
-            [program, *how, *child_of_ncu], cwd=ROOT, env=environment(), capture_output=True, text=True,
+            [program, *how, *child_of_ncu], cwd=ROOT, env=environment(), capture_output=True, text=True, encoding="utf-8", errors="replace",
             timeout=PATIENCE / 3, check=False,
         )  # fmt: skip
         found = launches_in(done.stdout, entry_order)

@@ -242,6 +242,49 @@ def test_resume_leaves_a_file_alone_that_it_cannot_read(written, problem, tmp_pa
     assert result.exit_code == cli.USAGE and "line 2" in result.output and out.read_bytes() == before
 
 
+def test_resume_grades_again_what_another_problem_was_asked_of(written, problem, tmp_path):  # noqa: F811
+    """Another problem file of the same name, an edited one, a line of a grader that did not keep its digest: does none of them stand?"""
+    out, other = tmp_path / "out.json", tmp_path / "other" / problem.name
+    other.parent.mkdir()
+    other.write_text(problem.read_text() + "# another\n")
+    options = [written(""), "--json", out, "--resume", "--problem"]
+    assert "0 of 1" in grade(*options, problem).stderr and "1 of 1" in grade(*options, problem).stderr
+    assert "0 of 1" in grade(*options, other).stderr and len(verdicts(out)) == 1
+    other.write_text(other.read_text() + "# edited\n")
+    assert "0 of 1" in grade(*options, other).stderr and "1 of 1" in grade(*options, other).stderr
+    plain = json.loads(out.read_text())
+    del plain["problem_sha256"]
+    out.write_text(json.dumps(plain, separators=(",", ":")) + "\n")
+    assert "0 of 1" in grade(*options, other).stderr and len(verdicts(out)) == 1
+
+
+def test_a_name_that_is_not_utf8_has_a_line_as_well(written, problem, tmp_path):  # noqa: F811
+    """Bytes in a file's name that JSON cannot hold: is it graded, the next one too, and is its verdict found again?"""
+    files = [tmp_path / os.fsdecode(b"scaling_\xff.py"), written("", "scaling_z.py")]
+    files[0].write_text(RIGHT)
+    options = ["--problem", problem, "--json", out := tmp_path / "out.json"]
+    assert grade(*files, *options).exit_code == cli.FAILED
+    assert [Path(made.submission.path).name for made in verdicts(out)] == ["scaling_\\xff.py", "scaling_z.py"]
+    assert [made.outcome for made in verdicts(out)] == [Outcome.passed, Outcome.failed]
+    assert "2 of 2" in grade(*files, *options, "--resume").stderr
+
+
+def test_a_file_of_verdicts_is_one_graders(written, problem, tmp_path):  # noqa: F811
+    """While another grader uses it: is that said before anything is graded, and is a killed grader's lock nobody's?"""
+    from grader import jsonl
+
+    out = tmp_path / "out.json"
+    first = jsonl.Lines(str(out))
+    result = grade(written(""), "--problem", problem, "--json", out)
+    assert result.exit_code == cli.USAGE and "another grader" in result.output and "scaling" not in result.output
+    first.close()
+    assert not list(tmp_path.glob("*out*"))
+    killed = "import os, sys; from grader import jsonl; lines = jsonl.Lines(sys.argv[1]); os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", killed, str(out)], check=False, env=os.environ | {"PYTHONPATH": str(sandbox.PROJECT)})
+    assert grade(written(""), "--problem", problem, "--json", out).exit_code == cli.FAILED
+    assert [path.name for path in tmp_path.glob("*out*")] == ["out.json"]
+
+
 # --- output that cannot be written ------------------------------------------------------------------------------------
 
 
@@ -262,7 +305,8 @@ def test_a_reader_who_leaves_loses_no_verdict(written, tmp_path):
 
 
 def test_progress_is_kept_where_the_table_has_no_reader(tmp_path):
-    (tmp_path / "kernels_student").mkdir()
+    for folder in ("kernels_ref", "kernels_student"):  # a copy of the course
+        (tmp_path / folder).mkdir()
     (tmp_path / "kernels_student" / "groupnorm.py").write_text("")
     progress = tmp_path / "progress.json"
     shell("grader grade kernels_student/groupnorm.py | true", tmp_path, GRADER_PROGRESS=str(progress))
@@ -303,6 +347,27 @@ def test_a_disk_that_fills_keeps_whole_lines(tmp_path, monkeypatch):
     assert len(verdicts(tmp_path / "out.json")) == 1
 
 
+def test_names_that_the_terminals_encoding_cannot_hold(written, tmp_path):
+    written("", "groupnorm_ü.py")
+    done = shell("grader grade groupnorm_*.py", tmp_path, PYTHONIOENCODING="ascii")
+    assert done.returncode == cli.FAILED and "groupnorm_\\xfc.py" in done.stdout and done.stderr == ""
+
+
+def test_a_locale_without_utf8_grades_as_any_other(written, problem, tmp_path):  # noqa: F811
+    """simt's sources, and a kernel, have letters that ASCII lacks: are they read and built all the same?"""
+    solution = sandbox.PROJECT / "kernels_ref" / "logsumexp" / "solution.py"
+    written(solution.read_text().replace("__global__", "// ü\n__global__", 1), "logsumexp_ü.py")
+    ascii_only = dict(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    done = shell("grader grade --device cpu logsumexp_*.py", tmp_path, **ascii_only)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("columns", ["0", "5"])
+def test_a_width_that_no_terminal_has_does_not_count(columns, written, tmp_path):
+    written("", "groupnorm.py")
+    assert "groupnorm.py as groupnorm" in shell("grader grade groupnorm.py", tmp_path, COLUMNS=columns).stdout
+
+
 def test_other_commands_say_it_too(tmp_path):
     done = shell("grader doctor > /dev/full", tmp_path)
     assert done.returncode == cli.CANNOT and done.stderr.splitlines() == ["Standard output cannot be written (No space left on device)."]
@@ -329,6 +394,31 @@ def test_ctrl_c_is_130_in_every_command(monkeypatch, capsys):
         for number, handler in before.items():
             signal.signal(number, handler)
     assert end.value.code == cli.INTERRUPTED and capsys.readouterr().err.strip() == "Interrupted."
+
+
+REPEATED = """
+import atexit, signal
+from grader import cli, outlet
+atexit.register(signal.raise_signal, signal.NUMBER)  # while Python ends, which is when end_all runs
+def pressed():
+    def told(*_, **__):
+        signal.raise_signal(signal.NUMBER)  # while the first is being told of
+    cli.click.echo = told
+    signal.raise_signal(signal.NUMBER)
+import grader.doctor
+grader.doctor.examine = pressed
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_comes_again_ends_it_no_otherwise(number):
+    """While the first is told of, and while the workers are ended: is the status 130, without a traceback?"""
+    heard = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # under nohup it is never heard
+    command = [sys.executable, "-c", REPEATED.replace("NUMBER", number), "doctor"]
+    mine = os.environ | {"PYTHONPATH": str(sandbox.PROJECT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=mine, preexec_fn=heard)
+    assert (done.returncode, done.stderr.strip()) == (cli.INTERRUPTED, "")
 
 
 PRESSED = """
@@ -454,6 +544,26 @@ def test_student_check_fails_on_drift_and_passes_after_writing(tmp_path, monkeyp
     assert run("student", "--check").exit_code == cli.FAILED
     assert run("student").exit_code == 0
     assert run("student", "--check").exit_code == 0
+
+
+SPOILT = {  # what is done to the folder of the students' files -> what --check and writing end with, and say
+    "a folder": (lambda folder: (folder / "conv2d.py").mkdir(parents=True), cli.FAILED, "conv2d.py is not what", cli.CANNOT, "conv2d.py cannot be"),
+    "a file": (lambda folder: folder.write_text(""), cli.FAILED, "kernels_student is no folder.", cli.CANNOT, "it is no folder"),
+    "read-only": (lambda folder: folder.symlink_to("/proc/self"), cli.FAILED, "conv2d.py is missing", cli.CANNOT, "cannot be read or written"),
+}
+
+
+@pytest.mark.parametrize("way", SPOILT)
+def test_a_student_folder_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, way):
+    """Does `grader student` end with its status and a sentence that names the file, not with a traceback?"""
+    folder = tmp_path / "kernels_student"
+    monkeypatch.setattr(student, "KERNELS_STUDENT", folder)
+    spoil, checked, found, written, said = SPOILT[way]
+    spoil(folder)
+    for arguments, code, words in ((["student", "--check"], checked, found), (["student"], written, said)):
+        result = run(*arguments)
+        assert (result.exit_code, words in result.output, type(result.exception)) == (code, True, SystemExit)
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_cache_that_cannot_be_made_is_one_sentence(tmp_path):

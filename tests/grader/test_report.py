@@ -76,6 +76,15 @@ def test_control_characters_of_a_submission_do_not_reach_the_terminal():
     assert not any(character in text for character in "\x1b\x07\x9b\u202e")
 
 
+def test_a_files_name_is_text_in_one_line():
+    """Escape sequences, line ends and rich's markup in names of files and problems: do they stay text?"""
+    made = verdict([WRONG], problem="[blink]p\x1b[31m", submission=Submission(path="a\x1b[31m\n\u2028b[bold].py: passed", sha256=""))
+    out = io.StringIO()
+    report.show_summary(Console(file=out, width=100, highlight=False), [made])
+    for text in (report.head(made).plain, out.getvalue()):
+        assert "\x1b" not in text and "a�[31m��b[bold].py: passed" in text and "[blink]p�[31m" in text
+
+
 def test_a_passed_submission_shows_no_output_and_no_advice():
     stage = Stage(name=StageName.contract, status=Status.passed)
     text = drawn(verdict([stage], Outcome.passed, output="chatter"))
