@@ -47,7 +47,7 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
     module = types.ModuleType("submission")
     module.__file__ = str(file)
     sys.modules["submission"] = module
-    exec(compile(file.read_text(encoding="utf-8-sig"), str(file), "exec"), module.__dict__)
+    exec(compile(file.read_text(encoding="utf-8-sig"), str(file), "exec", dont_inherit=True), module.__dict__)
     model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
     if hasattr(model, "load_reference"):
         with torch.no_grad():

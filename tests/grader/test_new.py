@@ -11,8 +11,9 @@ from grader.cli import cli
 from grader.judge import grade
 
 
-def test_passes_as_it_stands(tmp_path):
+def test_passes_as_it_stands(tmp_path, monkeypatch):
     """Does the solution that is made pass, and does the student's file made from it count as not attempted?"""
+    monkeypatch.setattr(student, "KERNELS_REF", tmp_path)
     model, solution, hints = new.problem("double_it", folder=tmp_path)
     assert [p.name for p in (model, solution, hints)] == ["model.py", "solution.py", "hints.toml"]
     verdict = grade(solution)
