@@ -308,7 +308,7 @@ class _Grading:
     def _start(self, source: Source, required: bool = False) -> sandbox.Process:
         nodes = sandbox.has_gpu() and self.wanted_device != "cpu"
         builds = sandbox.extensions(source.sha256)
-        for folder in (builds, sandbox.simt_cache()):
+        for folder in sandbox.folders(builds)[0]:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:

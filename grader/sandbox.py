@@ -115,14 +115,14 @@ SUBMISSIONS = "submissions"  # a folder of simt's cache
 KEPT = 100  # submissions whose builds are kept, of some 10 MB each
 
 
-def _builds(builds: Path, sandboxed: bool) -> tuple[list[Path], list[Path], dict[str, str]]:
-    """Folders that the worker may write to, folders that it may read, and the variables that name them.
+def folders(builds: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
+    """Folders that a worker may write to, folders that it may read, and the variables that name them. builds: torch's, for its submission.
 
     In a sandbox simt's cache can be read alone: what the judge and other submissions' workers will load lies there. What this submission
     builds is kept beside it.
     """
     shared, named = simt_cache(), {"TORCH_EXTENSIONS_DIR": str(builds)}
-    if not sandboxed:
+    if why_not():
         return [builds, shared], [], named | {"SIMT_CACHE": str(shared)}
     own = shared / SUBMISSIONS / builds.name
     return [builds, own], [shared], named | {"SIMT_CACHE": str(own), "SIMT_CACHE_SHARED": str(shared)}
@@ -288,7 +288,7 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
     trouble = why_not()
     if trouble and required:
         raise SandboxError(f"A sandbox is required and there is none: {trouble}")
-    writable, readable, environment = _builds(builds, sandboxed=not trouble)
+    writable, readable, environment = folders(builds)
     for folder in writable:
         folder.mkdir(parents=True, exist_ok=True)
     if not trouble:
