@@ -33,6 +33,7 @@ from grader.verdict import (
 # torch, and what imports it, is loaded inside functions: while this process loads it, the worker does too.
 
 Progress = Callable[[StageName, str], None]
+PREPARING = "preparing what every build needs (once on this machine, about 30 s)"
 OUTPUT = 4000  # characters kept of what the program printed
 MIB = 1 << 20
 CHECKED = 8  # times what an unchecked kernel takes
@@ -328,7 +329,7 @@ class _Grading:
 
         with contextlib.suppress(BuildError, ValueError):  # the stage build says it
             if not build.warm(text):
-                self.progress(StageName.contract, "preparing what every build needs (once on this machine, about 30 s)")
+                self.progress(StageName.contract, PREPARING)
                 build.warm_up(text)
                 self.progress(StageName.contract, "")
 
@@ -398,7 +399,7 @@ class _Grading:
         from grader.findings import Finding
 
         try:
-            self.progress(StageName.build, "preparing what every build needs (once on this machine, about 30 s)")
+            self.progress(StageName.build, PREPARING)
             simt.warm_up()
         except simt.CacheError as error:  # which every submission's build would meet, after as long again
             raise Found(Finding(Reason.grader_error, str(error), [])) from None

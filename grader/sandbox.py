@@ -112,7 +112,7 @@ def simt_cache() -> Path:
 
 
 SUBMISSIONS = "submissions"  # a folder of simt's cache
-KEPT = 100  # submissions whose builds are kept, of some 10 MB each
+KEPT = 100  # submissions whose builds are kept
 
 
 def folders(builds: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
