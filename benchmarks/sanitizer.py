@@ -6,7 +6,8 @@
 Each program is compiled by nvcc with line numbers, run plainly, and run under each of the sanitizer's four tools. A defect may
 hang the program: a run that takes too long is killed, and counts by what it had reported until then. Results of other programs
 that the data file already holds stay. A limit file (kernels_ref/NAME/limit*.py, said as NAME/limit) runs two images of full size
-(FEW: smaller ones; MORE: others besides) and the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
+(FEW: smaller ones; MORE: others besides), images with an outlier and with infinity, for which a file has ways of its own (BESIDE), and
+the problem's counted cases, with gradients where it has a backward, each allocation of torch's a cudaMalloc of its own;
 data/sanitizer_limits.json keeps what the tools told, for limits.py.
 """
 
@@ -40,6 +41,10 @@ COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 FEW = {"groupnorm": {"batch_size": 1122, "features": 8, "dim1": 32, "dim2": 32}}
 # And a size for a kernel that neither the full size nor the counted cases reach: images too wide for the chip, several for each block.
 MORE = {"conv_sigmoid_groupnorm": [{"batch_size": 60, "height": 21, "width": 300}]}
+# What ordinary numbers stand beside in one of two images, and the sizes for which the convolutions' limit files look for it: by their
+# parity and width they choose among the ways that they then go.
+BESIDE = (1e8, 1e17, float("inf"))
+WAYS = ({}, {"height": 67, "width": 43}, {"height": 67, "width": 44}, {"height": 9, "width": 517})
 TOOLS = {
     "memcheck": ["--leak-check", "full"],
     "racecheck": ["--racecheck-report", "all"],
@@ -117,9 +122,15 @@ def run_limit(file: Path) -> None:
     import torch
 
     module = references.load(file)
-    sizes = [FEW.get(file.parent.name, {"batch_size": 2}), *MORE.get(file.parent.name, [])]
-    for case in [*(references.full(file, **size) for size in sizes), *references.counted_cases(file)]:
+    first = FEW.get(file.parent.name, {"batch_size": 2})
+    sizes = [first, *MORE.get(file.parent.name, [])]
+    cases = [(case, None) for case in [*(references.full(file, **size) for size in sizes), *references.counted_cases(file)]]
+    if file.parent.name.startswith("conv_"):
+        cases += [(references.full(file, batch_size=2, **size), value) for size in WAYS for value in BESIDE]
+    for case, value in cases:
         instance = references.problem(file).instantiate(case, 0, "cpu")
+        if value is not None:
+            instance.inputs[0][1, 0, 5, 7] = value
         model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
         model.load_state_dict(instance.model.state_dict())
         model = model.to("cuda")
@@ -190,7 +201,7 @@ def version() -> str:
 @click.option("--limits", is_flag=True, help="Examine kernels_ref's limit files instead.")
 @click.option("--out", type=click.Path(path_type=Path), help="The data file.")
 @click.option("--jobs", default=os.cpu_count(), help="How many programs at a time.")
-@click.option("--seconds", type=float, help="How long one run may take: 20, a limit file's 150.")
+@click.option("--seconds", type=float, help="How long one run may take: 20, a limit file's 300.")
 @click.option("--run-limit", "limit", type=click.Path(path_type=Path), hidden=True)
 def main(names: tuple[str, ...], only_missing: bool, limits: bool, out: Path | None, jobs: int, seconds: float | None, limit: Path | None) -> None:
     """Compiles and examines all programs, or those named."""
@@ -200,7 +211,7 @@ def main(names: tuple[str, ...], only_missing: bool, limits: bool, out: Path | N
         run_limit(limit)
         return
     if limits:
-        examine_limits(names, out or LIMITS, jobs, seconds or 150.0)
+        examine_limits(names, out or LIMITS, jobs, seconds or 300.0)
         return
     out, seconds = out or DATA, seconds or 20.0
 
