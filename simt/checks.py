@@ -135,7 +135,7 @@ def _finding(raw: dict, lines: dict) -> Finding | None:
         _, other_line = (place and lines.get(place)) or ("", 0)
         raw = {**raw, "other_line": other_line}
         # Of a read and a write the read is told first: that is where the wrong value shows.
-        if raw["what"] != "read" and what == "read" or (raw["what"] == what and (line, raw["block"], raw["thread"]) < (other_line, block, thread)):
+        if raw["what"] != "read" and what == "read" or what != _UNDER_WAY and (raw["what"] == what and (line, raw["block"], raw["thread"]) < (other_line, block, thread)):
             raw = {**raw, "what": what, "other": (raw["what"], raw["block"], raw["thread"], None), "block": block, "thread": thread, "other_line": line}
             common.update(line=other_line, block=block, thread=thread)
             what, block, thread, other_line = raw["other"][0], raw["other"][1], raw["other"][2], line
@@ -145,7 +145,8 @@ def _finding(raw: dict, lines: dict) -> Finding | None:
 
 # ---- words ----
 
-_VERB = {"read": "reads", "write": "writes", "atomic": "updates atomically", "index": "indexes"}
+_VERB = {"read": "reads", "write": "writes", "atomic": "updates atomically", "index": "indexes", "copy": "fills by an asynchronous copy"}
+_UNDER_WAY = "copy under way"
 _DONE = {"read": "read", "write": "written", "atomic": "updated atomically"}
 
 
@@ -218,7 +219,10 @@ def _race(raw: dict) -> str:
     other_place = f" in line {raw['other_line']}" if raw["other_line"] else ""
     same_block = block == raw["block"]
     other = f"thread {thread}" + (" of the same block" if same_block else f" of block {block}")
-    line = f"{_who(raw)[:1].upper() + _who(raw)[1:]} {_VERB[raw['what']]} {_element(raw)}, which {other} {_VERB[what]}{other_place}"
+    other = "it" if same_block and thread == raw["thread"] else other
+    line = f"{_who(raw)[:1].upper() + _who(raw)[1:]} {_VERB[raw['what']]} {_element(raw)}, which {other} {_VERB[what.removesuffix(' under way')]}{other_place}"
+    if what == _UNDER_WAY:
+        return f"{line}: nobody has waited for that copy, which may write at any moment. Wait for it, then call __syncthreads()."
     if raw["warning"]:
         return f"{line}: nothing orders the two, which is harmless here only because both write the same value."
     if not same_block:

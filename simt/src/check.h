@@ -104,6 +104,8 @@ class Checker {
   void restore_shared(const std::vector<Cell>& from);
 
   void access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  void copy_begins(std::uintptr_t target, std::size_t bytes, const void* code);     // an asynchronous copy by the running thread
+  void copy_arrives(std::uintptr_t target, std::size_t bytes);                      // somebody has waited for it: it is about to be written
   void fence();
   void handed_over();
   void settle();
@@ -136,6 +138,8 @@ class Checker {
   void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   bool races(std::uint64_t other, bool shared, bool second = false) const;
+  std::uint64_t racing_reader(const Cell& cell, bool shared) const;
+  bool under_way(const Cell& cell) const { return key::clock(cell.elsewhere) >= key::clock(state_.began) && cell.elsewhere; }
   void release_held(std::uintptr_t address, bool confirmed);
   void tell_held();
   Handovers::Moment now() const;

@@ -67,6 +67,14 @@ bool Checker::races(std::uint64_t other, bool shared, bool second) const {
   return !checked.handovers.ordered(before, this->now());
 }
 
+// A reader, of those since the last barrier that are known, whom nothing orders before the running thread's write; or 0.
+std::uint64_t Checker::racing_reader(const Cell& cell, bool shared) const {
+  if (races(cell.read, shared)) return cell.read;
+  if (!(cell.read & key::many) || key::clock(cell.read) != key::clock(state_.clock)) return 0;
+  const std::uint64_t second = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
+  return races(second, shared, true) ? second : 0;
+}
+
 // The thread's own read of this clock, which its atomicCAS has confirmed, is nobody's race any more.
 static void forget_read(Cell& cell, unsigned me, std::uint64_t clock) {
   if (cell.read < clock) return;
@@ -89,28 +97,25 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   const std::uint64_t mine = state_.clock | std::uint64_t(epoch_[me]) << key::epoch_shift |
                              (site < state_.sites ? std::uint64_t(site) << key::site_shift : 0) | (access & atomically ? key::atomic : 0) | me;
   const std::size_t from = (address - where.base) >> shadow.shift, to = (address + bytes - 1 - where.base) >> shadow.shift;
-  std::uint64_t written = 0, read = 0;      // whom it races with
+  std::uint64_t written = 0, read = 0, copied = 0;      // whom it races with
   for (std::size_t i = from; i <= to; ++i) {
     const Cell& cell = shadow.cells[i];
     const bool both_atomic = access & atomically && cell.write & key::atomic;
     if (!written && !both_atomic && races(cell.write, shared)) written = cell.write;
+    if (shared && !copied && under_way(cell)) copied = cell.elsewhere;
     if (!write) continue;
-    if (!read && races(cell.read, shared)) read = cell.read;
-    if (!read && cell.read & key::many && key::clock(cell.read) == key::clock(state_.clock)) {
-      const std::uint64_t second = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
-      if (races(second, shared, true)) read = second;
-    }
+    if (!read) read = racing_reader(cell, shared);
     if (!read && !shared && races(cell.elsewhere, shared)) read = cell.elsewhere;
   }
   settle();
   const bool confirms = access & atomically && access >> kind_shift == static_cast<unsigned>(Atomic::compare);
   release_held(address, confirms);
-  for (const std::uint64_t other : {written, read}) {
+  for (const std::uint64_t other : {written, read, copied}) {
     if (!other) continue;
     Finding finding;
     finding.check = "race";
     finding.what = verb(access);
-    finding.other_what = other == read ? "read" : other & key::atomic ? "atomic" : "write";
+    finding.other_what = other == read ? "read" : other == copied ? races(other, shared) ? "copy" : "copy under way" : other & key::atomic ? "atomic" : "write";
     locate(finding, code);
     describe_other(finding, other);
     name(finding, where, address, bytes);
@@ -126,6 +131,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   }
   for (std::size_t i = from; i <= to; ++i) {
     Cell& cell = shadow.cells[i];
+    if (shared && !under_way(cell)) cell.elsewhere = 0;      // an earlier block's
     if (write) {
       cell.write = mine;
       if (confirms) forget_read(cell, me, state_.clock);
@@ -147,6 +153,50 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   state_.written_at = reinterpret_cast<const void*>(where.base + (from << shadow.shift));
   state_.written_cells = static_cast<unsigned>(to - from + 1);
   state_.written_shift = shadow.shift;
+}
+
+// From here until somebody has waited for it, the copy may write at any moment: it races with what others did since the last
+// barrier, and with whatever anybody does until then, the thread itself included.
+void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, const void* code) {
+  std::size_t index = 0;
+  const Region* where = region_of(target, index);
+  if (!where || where->kind != Slot::shared || target + bytes > where->base + where->bytes) return;      // told when it is written
+  Shadow& shadow = shadows_[index];
+  const std::uint8_t exact = target % 4 == 0 && bytes % 4 == 0 ? 2 : target % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
+  if (!shadow.full && (!shadow.cells || exact < shadow.shift)) refine(index, std::min(exact, shadow.shift));
+  if (!shadow.cells) return;
+  const std::uintptr_t site = (reinterpret_cast<std::uintptr_t>(code) - state_.text) >> 2;
+  const std::uint64_t mine = state_.clock | std::uint64_t(epoch_[cursor.current]) << key::epoch_shift |
+                             (site < state_.sites ? std::uint64_t(site) << key::site_shift : 0) | cursor.current;
+  std::uint64_t written = 0, read = 0, copied = 0;
+  for (std::size_t i = (target - where->base) >> shadow.shift; i <= (target + bytes - 1 - where->base) >> shadow.shift; ++i) {
+    Cell& cell = shadow.cells[i];
+    if (!written && races(cell.write, true)) written = cell.write;
+    if (!read) read = racing_reader(cell, true);
+    if (!copied && under_way(cell)) copied = cell.elsewhere;
+    cell.elsewhere = mine;
+    cell.read = 0;      // or the next read would be let through as one of many
+  }
+  for (const std::uint64_t other : {written, read, copied}) {
+    if (!other) continue;
+    Finding finding;
+    finding.check = "race";
+    finding.what = "copy";
+    finding.other_what = other == read ? "read" : other == copied ? races(other, true) ? "copy" : "copy under way" : other & key::atomic ? "atomic" : "write";
+    locate(finding, code);
+    describe_other(finding, other);
+    name(finding, *where, target, bytes);
+    add_finding(std::move(finding));
+  }
+}
+
+void Checker::copy_arrives(std::uintptr_t target, std::size_t bytes) {
+  std::size_t index = 0;
+  const Region* where = region_of(target, index);
+  if (!where || where->kind != Slot::shared || target + bytes > where->base + where->bytes || !shadows_[index].cells) return;
+  const Shadow& shadow = shadows_[index];
+  for (std::size_t i = (target - where->base) >> shadow.shift; i <= (target + bytes - 1 - where->base) >> shadow.shift; ++i)
+    shadow.cells[i].elsewhere = 0;
 }
 
 // An atomic read is probed before it happens: a write of another worker's may have come between.

@@ -1,6 +1,7 @@
 // Asynchronous copies into shared memory: what a thread has asked for and not yet waited for.
 #include <algorithm>
 
+#include "check.h"
 #include "worker.h"
 
 namespace simt {
@@ -10,6 +11,14 @@ Copies& own() { return this_worker->block->copies[cursor.current]; }
 
 bool none() { return this_worker->block->copies.empty(); }
 
+void begins(Worker& worker, const void* target, std::size_t bytes, const void* code) {
+  if (worker.checker) worker.checker->copy_begins(reinterpret_cast<std::uintptr_t>(target), bytes, code);
+}
+
+void arrives(const void* target, std::size_t bytes) {
+  if (Worker& worker = *this_worker; worker.checker) worker.checker->copy_arrives(reinterpret_cast<std::uintptr_t>(target), bytes);
+}
+
 }  // namespace
 
 void copy_later(void* target, std::size_t bytes, CopyBits bits) {
@@ -18,6 +27,7 @@ void copy_later(void* target, std::size_t bytes, CopyBits bits) {
   if (none()) worker.block->copies.resize(worker.block->count);
   Copies& copies = own();
   copies.waiting.push_back({target, bits, static_cast<unsigned>(bytes), copies.committed + 1});
+  begins(worker, target, bytes, __builtin_return_address(0));
 }
 
 unsigned commit_copies() {
@@ -39,6 +49,7 @@ Arrival next_arrival(unsigned batch) {
     copies.waiting.erase(copies.waiting.begin(), copies.waiting.begin() + static_cast<std::ptrdiff_t>(copies.first));
     copies.first = 0;
   }
+  arrives(copy.target, copy.bytes);
   return {copy.target, copy.bytes};
 }
 
@@ -46,6 +57,7 @@ void copy_later_at(const volatile void* place, void* target, std::size_t bytes, 
   Worker& worker = *this_worker;
   const Critical critical(worker);
   worker.block->placed_copies.push_back({place, target, bits, bytes});
+  begins(worker, target, bytes, __builtin_return_address(0));
 }
 
 Arrival next_arrival_at(const volatile void* place) {
@@ -62,6 +74,7 @@ Arrival next_arrival_at(const volatile void* place) {
     all.clear();
     block.placed_from = 0;
   }
+  arrives(copy.target, copy.bytes);
   return {copy.target, copy.bytes};
 }
 

@@ -16,7 +16,7 @@ namespace simt {
 struct Cell {
   std::uint64_t write;      // the last one
   std::uint64_t read;       // the first one of the newest clock in which there was one
-  std::uint64_t elsewhere;  // a read by an earlier block
+  std::uint64_t elsewhere;  // a read by an earlier block; in shared memory an asynchronous copy into it that is under way
   std::uint32_t value;      // what the last write left, to tell whether two writes agree
   std::uint32_t second;     // site and thread of a second reader, as in a key
 };

@@ -52,7 +52,8 @@ __attribute__((noinline)) void judge(const void* address, const void* code) {
     const std::uint64_t last = cell->write, read = cell->read;
     if (!write) {
       // In shared memory a write of an earlier block, or none, means that nobody wrote.
-      if (shared ? last < began || (last >= clock && (last & key::thread_mask) != me) : clashes(last)) return check_access(address, bytes, write, code);
+      if (shared ? last < began || (last >= clock && (last & key::thread_mask) != me) || cell->elsewhere : clashes(last))
+        return check_access(address, bytes, write, code);
       if (read >= clock) {
         if (read & key::many || (read & key::thread_mask) == me) continue;
         cell->read = read | key::many;
@@ -62,7 +63,7 @@ __attribute__((noinline)) void judge(const void* address, const void* code) {
         cell->read = mine;
       }
     } else if (shared) {
-      if ((last >= clock && (last & key::thread_mask) != me) || (read >= clock && (read & key::many || (read & key::thread_mask) != me)))
+      if ((last >= clock && (last & key::thread_mask) != me) || (read >= clock && (read & key::many || (read & key::thread_mask) != me)) || cell->elsewhere)
         return check_access(address, bytes, write, code);
     } else if (clashes(last) || clashes(read) || (read & key::many && read >= clock) || cell->elsewhere) {
       return check_access(address, bytes, write, code);

@@ -761,7 +761,7 @@ def _line(marker: str, source: str) -> int:
     ("n", "check", "marker", "words"),
     [
         (0, None, "", ""), (10, None, "", ""), (27, None, "", ""),
-        (1, "uninitialized", "early", "`room`"),
+        (1, "race", "early", "nobody has waited for that copy"),
         (2, "race", "use", "`room`"),
         (3, "out_of_bounds", "copy", "`x`"),
         (11, "race", "rows", "`room`"),

@@ -1,0 +1,52 @@
+// check: race
+// what: nothing is committed behind the last tile, so that waiting for all batches but the newest leaves just that one under way
+// array: stage
+
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <cuda_pipeline.h>
+
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\n", cudaGetErrorString(e)); exit(1); } } while (0)
+
+#define B 64
+
+__global__ void stage_sums(const float4* in, float* out, int tiles) {
+  __shared__ float4 stage[2][B];
+  int t = threadIdx.x;
+  __pipeline_memcpy_async(&stage[0][t], &in[t], sizeof(float4));
+  __pipeline_commit();
+  float sum = 0;
+  for (int tile = 0; tile < tiles; tile++) {
+    if (tile + 1 < tiles) {
+      __pipeline_memcpy_async(&stage[(tile + 1) % 2][t], &in[(tile + 1) * B + t], sizeof(float4));  // other
+      __pipeline_commit();
+    }
+    __pipeline_wait_prior(1);
+    __syncthreads();
+    float4 v = stage[tile % 2][B - 1 - t];  // defect
+    sum += v.x + v.y + v.z + v.w;
+    __syncthreads();
+  }
+  out[t] = sum;
+}
+
+int main() {
+  const int tiles = 5, n = 4 * B * tiles;
+  std::vector<float> host(n), sums(B);
+  for (int i = 0; i < n; i++) host[i] = i % 16;
+  float4* d_in;
+  float* d_out;
+  CHECK(cudaMalloc(&d_in, n * sizeof(float)));
+  CHECK(cudaMalloc(&d_out, B * sizeof(float)));
+  CHECK(cudaMemcpy(d_in, host.data(), n * sizeof(float), cudaMemcpyHostToDevice));
+  stage_sums<<<1, B>>>(d_in, d_out, tiles);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(sums.data(), d_out, B * sizeof(float), cudaMemcpyDeviceToHost));
+  printf("%g %g\n", sums[0], sums[B - 1]);
+  CHECK(cudaFree(d_in));
+  CHECK(cudaFree(d_out));
+  return 0;
+}
