@@ -54,7 +54,7 @@ def runs(folder: Path) -> list[Run]:
         Run("builds", (script[0], script[1].format("builds"), "--out", str(folder / "builds.json")), 200, "builds.json", alone=True),
         Run("bench", (*GRADER, "bench", *SEEDS, "--seconds", "6", "--out", str(folder / "bench.json"), "--pictures", str(folder / "bench")), 430, "bench.json"),
         Run("tests", (sys.executable, "-m", "pytest", "-q", "-rfEs", "-m", "gpu", "-k", TESTS, "--runxfail", "tests/kernels_ref/test_limits.py"), 250),
-        Run("sanitizer", (script[0], script[1].format("sanitizer"), "--limits", "--jobs", "4", "--out", str(folder / "sanitizer_limits.json")), 200, "sanitizer_limits.json"),
+        Run("sanitizer", (script[0], script[1].format("sanitizer"), "--limits", "--jobs", "8", "--out", str(folder / "sanitizer_limits.json")), 310, "sanitizer_limits.json"),
     ]
     for name in SEEDS:
         for task, seconds, limit in (("backward", 150, "6"), ("sweep", 90, "150")):

@@ -482,6 +482,12 @@ class _Grading:
         if found:
             self.settle(stage, clearest(found))
             self.looked_at(stage)
+        elif not self.has_kernels():
+            stage.reason, stage.message = Reason.no_kernel, EXPLANATIONS[Reason.no_kernel]
+
+    def has_kernels(self) -> bool:
+        """Whether the submission launched a kernel in some case. On a GPU, where nobody counts launches: whether it built any."""
+        return bool(self.client.sources) if self.gpu else any(trial.launches for trial in self.trials)
 
     def look_beside(self, finding) -> None:
         """A case is over: where its values are wrong, another process begins to look for the line."""

@@ -39,6 +39,8 @@ def show(console: Console, verdict: Verdict) -> None:
     for stage in verdict.stages:
         if stage.status in (Status.failed, Status.error):
             console.print(details(stage))
+    if verdict.doubt:
+        console.print(Padding(Text(EXPLANATIONS[verdict.doubt], "yellow"), (0, 0, 0, 2)))
     if any(stage.measurements for stage in verdict.stages):
         console.print(times(verdict))
     if verdict.output.strip() and verdict.outcome is not Outcome.passed:
@@ -72,7 +74,8 @@ def _remark(stage: Stage) -> Text:
 
 
 def remark(stage: Stage) -> str:
-    """Why a stage was skipped, or the reason for which it failed and how many of its cases were right."""
+    """Why a stage was skipped, or the reason for which it failed and how many of its cases were right; of one that passed
+    that number, and what to know of it."""
     if stage.status is Status.skipped:
         return stage.message
     text = stage.reason.value.replace("_", " ") if stage.reason else ""
@@ -183,8 +186,8 @@ def show_summary(console: Console, verdicts: Sequence[Verdict]) -> None:
         table.add_column(name, header_style="dim", justify="right" if name == "seconds" else "left", overflow="fold")
     for verdict in verdicts:
         word = WORDS.get(verdict.outcome, verdict.outcome.value)
-        reason = verdict.reason.value.replace("_", " ") if verdict.reason else ""
-        reason = "" if verdict.reason is Reason.not_attempted else reason
+        told = verdict.reason or verdict.doubt
+        reason = told.value.replace("_", " ") if told and told is not Reason.not_attempted else ""
         path, problem = Text(line(verdict.submission.path)), Text(line(verdict.problem))
         table.add_row(path, problem, Text(word, STYLES[verdict.outcome]), reason, f"{verdict.seconds:.1f}")
     console.print(table)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from grader import dropped, gradient_places, places, repair, report, suspects
 from grader.report import clean
-from grader.verdict import Evidence, Outcome, Reason, Stage, Status, Verdict
+from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, Status, Verdict
 
 AROUND = 2  # lines shown before and after a wrong one
 Where = Callable[[int], str]  # a line of the file -> what to call it: "line 12", or "line 3 of cell [7]"
@@ -176,6 +176,7 @@ def verdict_parts(
     parts: list[object] = [Words(f"{verdict.problem}: {word}", "title", verdict.outcome.value)]
     parts += [Words(note, "soft")] if note else []
     parts.append(_stages(verdict, times))
+    parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
     found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
     for number, stage in enumerate(failed):

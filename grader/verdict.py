@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a stage did not pass. `EXPLANATIONS` has a sentence for each."""
+    """Why a stage did not pass, or what to know of one that did. `EXPLANATIONS` has a sentence for each."""
 
     # contract
     unreadable = "unreadable"
@@ -74,6 +74,7 @@ class Reason(StrEnum):
     timeout = "timeout"
     kernel_timeout = "kernel_timeout"
     crash = "crash"
+    no_kernel = "no_kernel"  # of a stage that passed
     out_of_memory = "out_of_memory"
     device_assert = "device_assert"
     # correct or safe
@@ -142,6 +143,7 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.timeout: "forward did not return in time and was stopped.",
     Reason.kernel_timeout: "A kernel did not finish in time: look for a loop that never ends.",
     Reason.crash: "The program died while it ran.",
+    Reason.no_kernel: "No kernel of its own was launched: PyTorch's operators made what forward returns.",
     Reason.out_of_memory: "The program asked for more memory than there is.",
     Reason.device_assert: "An assert in a kernel failed.",
     Reason.out_of_bounds: "A kernel touched memory outside a tensor: check the index and the bounds test.",
@@ -295,6 +297,12 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """The reason of the first stage that did not pass, or None."""
         stage = self.first_problem
         return stage.reason if stage else None
+
+    @property
+    def doubt(self) -> Reason | None:
+        """Of a verdict that passed, why somebody should look at the file all the same; or None."""
+        doubtful = self.outcome is Outcome.passed and any(s.reason is Reason.no_kernel for s in self.stages)
+        return Reason.no_kernel if doubtful else None
 
 
 def outcome_of(stages: list[Stage]) -> Outcome:

@@ -88,6 +88,7 @@ def check(verdict: Verdict, expected: dict) -> None:
     seen = "\n" + shown(verdict)
     assert verdict.outcome.value == expected.get("outcome", "failed"), seen
     if verdict.outcome is Outcome.passed:
+        assert verdict.doubt == expected.get("doubt"), seen
         return
     stage = verdict.first_problem
     assert (stage.name.value, stage.reason.value) == (expected.get("stage", "correct"), expected["reason"]), seen

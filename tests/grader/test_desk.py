@@ -176,7 +176,7 @@ def test_hints_for_every_failure():
     """Has each reason for which a submission can fail a general hint, or an explanation that is all there is to say?"""
     without = {
         *("empty_file", "unreadable", "not_attempted", "unsupported_cuda", "no_compiler", "build_timeout", "wrong_device"),
-        *("no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error"),
+        *("no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error", "no_kernel"),
     }
     assert {reason.value for reason in EXPLANATIONS} - set(hints._read(hints.GENERAL)) == without
 

@@ -1,6 +1,8 @@
 """Does every submission, honest or not, end in the right verdict, and does nothing of it stay behind?"""
 
+import io
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -12,14 +14,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from rich.console import Console
 
 import simt
-from grader import channel, sandbox
+from grader import channel, report, sandbox
 from grader.cases import ProblemError
 from grader.channel import Channel
 from grader.client import Client
 from grader.judge import Limits, Refused, grade
-from grader.verdict import Outcome, Reason, StageName, Status
+from grader.verdict import EXPLANATIONS, Outcome, Reason, StageName, Status
 from tests.grader.scaffold import HEAD, PROBLEM, RIGHT, forward, line_of, problem  # noqa: F401
 
 OWN = 1.5  # seconds a submission has for itself
@@ -70,6 +73,18 @@ def test_a_right_submission_passes_every_stage_that_there_is(judged):
     assert [case.name for case in verdict.stage("correct").cases] == ["one row", "wide"]
     assert verdict.stage("fast").reason is Reason.no_gpu and "GPU" in verdict.stage("fast").message
     assert verdict.sandbox in (sandbox.NONE, sandbox.BUBBLEWRAP) and len(verdict.submission.sha256) == 64
+
+
+def test_a_submission_without_a_kernel_passes_and_is_told(judged):
+    """Does whoever reads the verdict learn that PyTorch's operators made the results, in the table, the summary and the JSON?"""
+    verdict = judged(RIGHT)
+    assert verdict.outcome is Outcome.passed and verdict.doubt is Reason.no_kernel and verdict.reason is None
+    assert [(s.name.value, s.message) for s in verdict.stages if s.reason is Reason.no_kernel] == [("correct", EXPLANATIONS[Reason.no_kernel])]
+    console = Console(file=io.StringIO(), width=120)
+    report.show(console, verdict)
+    report.show_summary(console, [verdict])
+    assert EXPLANATIONS[Reason.no_kernel] in console.file.getvalue() and re.search(r"passed +no kernel +\d", console.file.getvalue())
+    assert judged(forward("return x")).doubt is None  # wrong: that is told already
 
 
 # --- wrong ---
