@@ -124,11 +124,16 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   if (!(access & writing) || access & modifying) unwritten(*found, &shadow, address, bytes, access, code);
   if (access & atomically) {
     if (access & writing) note_atomic(code, access >> kind_shift, job_->launch->site.kernel);
-    std::lock_guard lock(check_mutex);
-    const Handovers::Moment now = this->now();
     const bool reads = !(access & writing) || access & modifying || !(access & as_volatile);
-    checked.handovers.atomic(address, now, reads, access & writing);
-    if (reads) taking_ = {address, now};
+    const unsigned me = cursor.current;
+    if (found->kind == Slot::shared) {
+      handed_.atomic(address, me, epoch_[me], seen_.data() + me * 32, reads, access & writing);
+    } else {
+      std::lock_guard lock(check_mutex);
+      const Handovers::Moment now = this->now();
+      checked.handovers.atomic(address, now, reads, access & writing);
+      if (reads) taking_ = {address, now};
+    }
   }
   if (shadow.cells) look(index, address, bytes, access, code);
   remember(site, Slot{found->base, found->bytes, shadow.cells, shadow.shift, found->kind});

@@ -53,8 +53,8 @@ struct AtomicSite {
 };
 std::map<std::uintptr_t, AtomicSite> take_atomics();     // by return address
 
-// What orders accesses of different threads besides barriers: an atomic write after a fence hands over what its thread
-// (and, by barriers, its block) did before; an atomic read of it takes that over.
+// What orders accesses of different threads besides barriers: an atomic write in global memory after a fence hands over what its
+// thread (and, by barriers, its block) did before; an atomic read of it takes that over.
 class Handovers {
  public:
   struct Moment { std::uint64_t block; unsigned thread; std::uint64_t phase; unsigned epoch; };
@@ -71,6 +71,27 @@ class Handovers {
   std::unordered_map<std::uint64_t, std::vector<Taken>> taken_;         // by block
   std::unordered_map<std::uint64_t, std::uint64_t> fenced_;             // block -> phase of its newest fence, plus 1
   std::map<std::pair<std::uint64_t, unsigned>, std::uint64_t> own_;     // (block, thread) -> phase of its newest fence, plus 1
+};
+
+// The same within a block since its last barrier, through words of shared memory, with what whoever hands something over had taken
+// over itself: a vector of epochs a thread.
+class BlockHandovers {
+ public:
+  void clear();
+  void fence(unsigned thread) { if (!fenced_[thread]) fenced_[thread] = true, fences_.push_back(thread); }
+  // An atomic operation. epoch: the thread's. synced: how many epochs of the lanes of its warp it has synchronised with.
+  void atomic(std::uintptr_t address, unsigned thread, unsigned epoch, const std::uint16_t* synced, bool reads, bool writes);
+  void warp_synced(unsigned warp, unsigned lanes);
+  bool ordered(unsigned before, unsigned epoch, unsigned after) const { return before < known_[after].size() && epoch < known_[after][before]; }
+
+ private:
+  using Epochs = std::vector<std::uint16_t>;      // by thread: how many of its epochs
+  static void join(Epochs& into, const Epochs& from);
+  Epochs& known(unsigned thread);
+  std::unordered_map<std::uintptr_t, Epochs> given_;      // by address
+  std::vector<Epochs> known_ = std::vector<Epochs>(max_threads);
+  std::vector<bool> fenced_ = std::vector<bool>(max_threads);
+  std::vector<unsigned> knowing_, fences_;      // threads with something to forget
 };
 
 // A stretch of memory that kernels of the launch may use.
@@ -157,6 +178,7 @@ class Checker {
   std::vector<std::uint16_t> epoch_;
   std::vector<std::uint16_t> seen_;            // [warp][lane][other lane]: how many of its epochs the lane has synchronised with
   std::uint32_t warps_synced_ = 0;
+  BlockHandovers handed_;
   char* arena_ = nullptr;                      // of cells
   std::size_t arena_bytes_ = 0, arena_used_ = 0;
   std::unique_ptr<Judged> judged_;

@@ -113,6 +113,7 @@ void Checker::block_starts(std::uint64_t linear) {
   if (!job_->module) return;
   advance();
   block_ = linear;
+  handed_.clear();
   starts_.push_back({state_.clock >> key::clock_shift, linear});
   state_.began = state_.began_global = state_.clock;
   std::fill(epoch_.begin(), epoch_.end(), 0);
@@ -124,6 +125,7 @@ void Checker::block_starts(std::uint64_t linear) {
 void Checker::block_resumes(std::uint64_t linear) {
   advance();
   block_ = linear;
+  handed_.clear();
   starts_.push_back({state_.clock >> key::clock_shift, block_});
   state_.began_global = state_.clock;
 }
@@ -140,6 +142,7 @@ void Checker::barrier() {
   settle();
   settle_taken();
   advance();
+  handed_.clear();
   if (!warps_synced_) return;
   std::fill(epoch_.begin(), epoch_.end(), 0);
   std::fill(seen_.begin(), seen_.end(), 0);
@@ -162,6 +165,7 @@ void Checker::warp_synced(unsigned warp, unsigned lanes) {
     if (epoch < last) ++epoch;
   }
   warps_synced_ |= 1u << warp;
+  handed_.warp_synced(warp, lanes);
 }
 
 // What the thread does from now on is no part of what it handed over before.

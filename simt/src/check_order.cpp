@@ -1,4 +1,4 @@
-// What orders accesses of different blocks: values handed over by an atomic operation after a fence.
+// What orders accesses besides barriers: values handed over by an atomic operation after a fence.
 #include <algorithm>
 
 #include "check.h"
@@ -60,6 +60,48 @@ bool Handovers::ordered(const Moment& before, const Moment& after, int depth) co
     }
   }
   return false;
+}
+
+void BlockHandovers::clear() {
+  given_.clear();
+  for (const unsigned thread : knowing_) known_[thread].clear();
+  for (const unsigned thread : fences_) fenced_[thread] = false;
+  knowing_.clear();
+  fences_.clear();
+}
+
+void BlockHandovers::join(Epochs& into, const Epochs& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+BlockHandovers::Epochs& BlockHandovers::known(unsigned thread) {
+  Epochs& own = known_[thread];
+  if (own.empty()) knowing_.push_back(thread);
+  return own;
+}
+
+void BlockHandovers::atomic(std::uintptr_t address, unsigned thread, unsigned epoch, const std::uint16_t* synced, bool reads, bool writes) {
+  if (reads) {
+    const auto found = given_.find(address);
+    if (found != given_.end()) join(known(thread), found->second);
+  }
+  if (!writes || !fenced_[thread]) return;
+  Epochs& given = given_[address];
+  join(given, known_[thread]);
+  const unsigned first = thread / 32 * 32;
+  if (given.size() < first + 32) given.resize(first + 32);
+  for (unsigned lane = 0; lane < 32; ++lane) given[first + lane] = std::max(given[first + lane], synced[lane]);
+  given[thread] = std::max(given[thread], static_cast<std::uint16_t>(epoch + 1));
+}
+
+void BlockHandovers::warp_synced(unsigned warp, unsigned lanes) {
+  Epochs all;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) join(all, known_[warp * 32 + lane]);
+  if (all.empty()) return;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) join(known(warp * 32 + lane), all);
 }
 
 }  // namespace simt

@@ -57,6 +57,7 @@ bool Checker::races(std::uint64_t other, bool shared, bool second) const {
   if (then == now) {
     if (them == me) return false;
     if (me / 32 == them / 32 && key::epoch(other) < seen_[(me / 32 * 32 + me % 32) * 32 + them % 32]) return false;
+    if (handed_.ordered(them, second ? 0 : key::epoch(other), me)) return false;
   } else {
     if (then >= key::clock(shared ? state_.began : state_.began_global)) return false;    // a barrier lies between
     if (shared) return false;                                                               // left by an earlier block
@@ -210,6 +211,7 @@ void Checker::settle_taken() {
 void Checker::fence() {
   const Critical critical(worker_);
   settle_taken();
+  handed_.fence(cursor.current);
   std::lock_guard lock(check_mutex);
   checked.handovers.fence(now());
 }
