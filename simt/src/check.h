@@ -125,7 +125,7 @@ class Checker {
   void restore_shared(const std::vector<Cell>& from);
 
   void access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
-  void copy_begins(std::uintptr_t target, std::size_t bytes, const void* code);     // an asynchronous copy by the running thread
+  void copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bits, const void* code);     // an asynchronous copy by the running thread
   void copy_arrives(std::uintptr_t target, std::size_t bytes);                      // somebody has waited for it: it is about to be written
   void fence();
   void handed_over();

@@ -157,8 +157,9 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
 }
 
 // From here until somebody has waited for it, the copy may write at any moment: it races with what others did since the last
-// barrier, and with whatever anybody does until then, the thread itself included.
-void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, const void* code) {
+// barrier, and with whatever anybody does until then, the thread itself included. Not with a write of the same value, which is
+// told when the copy is written.
+void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bits, const void* code) {
   std::size_t index = 0;
   const Region* where = region_of(target, index);
   if (!where || where->kind != Slot::shared || target + bytes > where->base + where->bytes) return;      // told when it is written
@@ -172,9 +173,12 @@ void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, const void* 
   std::uint64_t written = 0, read = 0, copied = 0;
   for (std::size_t i = (target - where->base) >> shadow.shift; i <= (target + bytes - 1 - where->base) >> shadow.shift; ++i) {
     Cell& cell = shadow.cells[i];
-    if (!written && races(cell.write, true)) written = cell.write;
+    const std::size_t piece = std::size_t(1) << shadow.shift;
+    const auto* at = reinterpret_cast<const char*>(where->base + (i << shadow.shift));
+    const char* brings = reinterpret_cast<const char*>(&bits) + (i * piece - (target - where->base));
+    if (!written && races(cell.write, true) && std::memcmp(at, brings, piece) != 0) written = cell.write;
     if (!read) read = racing_reader(cell, true);
-    if (!copied && under_way(cell)) copied = cell.elsewhere;
+    if (!copied && under_way(cell) && !copies_bring(at, piece, brings)) copied = cell.elsewhere;
     cell.elsewhere = mine;
     cell.read = 0;      // or the next read would be let through as one of many
   }

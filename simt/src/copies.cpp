@@ -11,8 +11,8 @@ Copies& own() { return this_worker->block->copies[cursor.current]; }
 
 bool none() { return this_worker->block->copies.empty(); }
 
-void begins(Worker& worker, const void* target, std::size_t bytes, const void* code) {
-  if (worker.checker) worker.checker->copy_begins(reinterpret_cast<std::uintptr_t>(target), bytes, code);
+void begins(Worker& worker, const void* target, std::size_t bytes, CopyBits bits, const void* code) {
+  if (worker.checker) worker.checker->copy_begins(reinterpret_cast<std::uintptr_t>(target), bytes, bits, code);
 }
 
 void arrives(const void* target, std::size_t bytes) {
@@ -26,8 +26,28 @@ void copy_later(void* target, std::size_t bytes, CopyBits bits) {
   const Critical critical(worker);
   if (none()) worker.block->copies.resize(worker.block->count);
   Copies& copies = own();
+  begins(worker, target, bytes, bits, __builtin_return_address(0));
   copies.waiting.push_back({target, bits, static_cast<unsigned>(bytes), copies.committed + 1});
-  begins(worker, target, bytes, __builtin_return_address(0));
+}
+
+bool copies_bring(const char* piece, std::size_t bytes, const char* these) {
+  const Block& block = *this_worker->block;
+  auto differs = [&](const void* target, std::size_t copied, const CopyBits& bits) {
+    const auto* to = static_cast<const char*>(target);
+    for (std::size_t i = 0; i < bytes; ++i) {
+      const char* at = piece + i;
+      if (at >= to && at < to + copied && reinterpret_cast<const char*>(&bits)[at - to] != these[i]) return true;
+    }
+    return false;
+  };
+  for (const Copies& own : block.copies)
+    for (std::size_t i = own.first; i < own.waiting.size(); ++i)
+      if (differs(own.waiting[i].target, own.waiting[i].bytes, own.waiting[i].bits)) return false;
+  for (std::size_t i = block.placed_from; i < block.placed_copies.size(); ++i) {
+    const PlacedCopy& copy = block.placed_copies[i];
+    if (copy.place && differs(copy.target, copy.bytes, copy.bits)) return false;
+  }
+  return true;
 }
 
 unsigned commit_copies() {
@@ -56,8 +76,8 @@ Arrival next_arrival(unsigned batch) {
 void copy_later_at(const volatile void* place, void* target, std::size_t bytes, CopyBits bits) {
   Worker& worker = *this_worker;
   const Critical critical(worker);
+  begins(worker, target, bytes, bits, __builtin_return_address(0));
   worker.block->placed_copies.push_back({place, target, bits, bytes});
-  begins(worker, target, bytes, __builtin_return_address(0));
 }
 
 Arrival next_arrival_at(const volatile void* place) {

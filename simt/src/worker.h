@@ -56,6 +56,9 @@ struct Copies {
   unsigned committed = 0;                 // batches ended
 };
 
+// Whether all copies under way into this piece of the running block's shared memory bring just these bytes.
+bool copies_bring(const char* piece, std::size_t bytes, const char* these);
+
 // A copy that threads of a block make together: it arrives when what stands at the place is complete.
 struct PlacedCopy {
   const volatile void* place;

@@ -144,6 +144,15 @@ __global__ void kernel(int way, bool bad, const float* in, float* out, int tiles
                 if (bad) sum += stage[i % 2][t - 32] + stage[i % 2][t];
             }
         }
+    } else if (way == 10) {                                    // halos: two threads copy to one place
+        copy(&stage[0][t], &in[t]);
+        if (t + 2 < B) copy(&stage[0][t + 2], &in[t + 2 + bad]);
+        commit(), await<0>();
+        __syncthreads();
+        sum = stage[0][B - 1 - t];
+    } else if (way == 11) {                                    // a thread copies twice to one place
+        copy(&stage[0][t], &in[t]), copy(&stage[0][t], &in[t + bad]), commit(), await<0>();
+        sum = stage[0][t];
     }
     out[blockIdx.x * B + t] = sum;
 }
@@ -186,3 +195,10 @@ def test_a_wait_left_out(kernels, way, tiles, blocks):
     found = findings(kernels, way, True, tiles, blocks)
     assert found and {f.check for f in found} == {"race"}
     assert {f.array for f in found} == {"room" if way == 7 else "stage"}
+
+
+@pytest.mark.parametrize("way", [10, 11])
+def test_two_copies_to_one_place(kernels, way):
+    """Are they no error where both bring the same, and one where it hangs on their order what stays?"""
+    assert {f.severity for f in findings(kernels, way, False, 4, 1)} <= {"warning"}
+    assert "error" in {f.severity for f in findings(kernels, way, True, 4, 1)}
