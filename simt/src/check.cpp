@@ -76,6 +76,14 @@ void Checker::refine(std::size_t index, std::uint8_t shift) {
   forget_slots();
 }
 
+// A region's cells, of pieces small enough for an access.
+Checker::Shadow& Checker::fine_enough(std::size_t index, std::uintptr_t address, std::size_t bytes) {
+  Shadow& shadow = shadows_[index];
+  const std::uint8_t exact = address % 4 == 0 && bytes % 4 == 0 ? 2 : address % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
+  if (!shadow.full && (!shadow.cells || exact < shadow.shift)) refine(index, std::min(exact, shadow.shift));
+  return shadow;
+}
+
 void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
   const Critical critical(worker_);
   settle_taken();
@@ -118,9 +126,7 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   // A volatile access of global memory is never torn or left out: as good as an atomic one. In shared memory it is the
   // old way to do without __syncwarp(), which no longer holds.
   if (access & as_volatile && found->kind == Slot::global) access |= atomically;
-  Shadow& shadow = shadows_[index];
-  const std::uint8_t exact = address % 4 == 0 && bytes % 4 == 0 ? 2 : address % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
-  if (!shadow.full && (!shadow.cells || exact < shadow.shift)) refine(index, std::min(exact, shadow.shift));
+  Shadow& shadow = fine_enough(index, address, bytes);
   if (!(access & writing) || access & modifying) unwritten(*found, &shadow, address, bytes, access, code);
   if (access & atomically) {
     if (access & writing) note_atomic(code, access >> kind_shift, job_->launch->site.kernel);

@@ -153,6 +153,8 @@ class Checker {
   const Region* region_of(std::uintptr_t address, std::size_t& index);
   Cell* take_cells(std::size_t count);
   void refine(std::size_t index, std::uint8_t shift);
+  Shadow& fine_enough(std::size_t index, std::uintptr_t address, std::size_t bytes);
+  std::uint64_t key_now(const void* code) const;
   void forget_slots();
   void remember(std::uintptr_t site, const Slot& slot);
   void outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);

@@ -89,14 +89,19 @@ static void forget_read(Cell& cell, unsigned me, std::uint64_t clock) {
   }
 }
 
+// The running thread, now, at a place in the code.
+std::uint64_t Checker::key_now(const void* code) const {
+  const std::uintptr_t site = (reinterpret_cast<std::uintptr_t>(code) - state_.text) >> 2;
+  const std::uint64_t place = site < state_.sites ? std::uint64_t(site) << key::site_shift : 0;
+  return state_.clock | std::uint64_t(epoch_[cursor.current]) << key::epoch_shift | place | cursor.current;
+}
+
 void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
   const Region& where = region(index);
   Shadow& shadow = shadows_[index];
   const bool write = access & writing, shared = where.kind == Slot::shared;
   const unsigned me = cursor.current;
-  const std::uintptr_t site = (reinterpret_cast<std::uintptr_t>(code) - state_.text) >> 2;
-  const std::uint64_t mine = state_.clock | std::uint64_t(epoch_[me]) << key::epoch_shift |
-                             (site < state_.sites ? std::uint64_t(site) << key::site_shift : 0) | (access & atomically ? key::atomic : 0) | me;
+  const std::uint64_t mine = key_now(code) | (access & atomically ? key::atomic : 0);
   const std::size_t from = (address - where.base) >> shadow.shift, to = (address + bytes - 1 - where.base) >> shadow.shift;
   std::uint64_t written = 0, read = 0, copied = 0;      // whom it races with
   for (std::size_t i = from; i <= to; ++i) {
@@ -163,13 +168,9 @@ void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bit
   std::size_t index = 0;
   const Region* where = region_of(target, index);
   if (!where || where->kind != Slot::shared || target + bytes > where->base + where->bytes) return;      // told when it is written
-  Shadow& shadow = shadows_[index];
-  const std::uint8_t exact = target % 4 == 0 && bytes % 4 == 0 ? 2 : target % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
-  if (!shadow.full && (!shadow.cells || exact < shadow.shift)) refine(index, std::min(exact, shadow.shift));
+  const Shadow& shadow = fine_enough(index, target, bytes);
   if (!shadow.cells) return;
-  const std::uintptr_t site = (reinterpret_cast<std::uintptr_t>(code) - state_.text) >> 2;
-  const std::uint64_t mine = state_.clock | std::uint64_t(epoch_[cursor.current]) << key::epoch_shift |
-                             (site < state_.sites ? std::uint64_t(site) << key::site_shift : 0) | cursor.current;
+  const std::uint64_t mine = key_now(code);
   std::uint64_t written = 0, read = 0, copied = 0;
   for (std::size_t i = (target - where->base) >> shadow.shift; i <= (target + bytes - 1 - where->base) >> shadow.shift; ++i) {
     Cell& cell = shadow.cells[i];
