@@ -12,6 +12,8 @@ c.ServerApp.root_dir = str(COURSE)
 c.LabApp.default_url = "/lab/tree/lessons/01_naive_conv.ipynb"
 c.ServerApp.answer_yes = True  # Ctrl-C ends the server and its kernels without asking
 c.ServerApp.allow_root = True  # the usual user of a container on a GPU server; only this computer is listened to
+# The default manager's threads never end if Ctrl-C comes while one of them answers the page: the server would hang.
+c.ServerApp.contents_manager_class = "jupyter_server.services.contents.largefilemanager.LargeFileManager"
 c.KernelManager.transport_encryption = "auto"  # others on a shared machine cannot listen to a kernel
 c.Application.log_level = "ERROR"  # says the address to open, and what goes wrong
 

@@ -4,12 +4,16 @@ Needs Chromium (`apt-get install chromium`); skipped, with the reason, where the
 folder that LAB_SCREENSHOTS names, or into pytest's temporary one.
 """
 
+import contextlib
+import http.client
 import os
+import queue
 import re
 import shutil
 import socket
 import sys
 import threading
+import urllib.parse
 from pathlib import Path
 
 import pexpect
@@ -107,6 +111,9 @@ def lab(tmp_path):
     made = Lab(tmp_path)
     yield made
     made.make.close(force=True)
+    for process in made.processes:  # a server that did not end
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @pytest.fixture
@@ -392,6 +399,28 @@ def ends_with_ctrl_c(lab):
     said = lab.interrupt()
     assert "Shutting down" in said and "Error" not in said and "?" not in said
     assert len(lab.processes) >= 2  # the server, a kernel
+    assert psutil.wait_procs(lab.processes, timeout=10)[1] == []
+
+
+def test_ctrl_c_ends_it_while_a_page_asks(lab):
+    """Does one Ctrl-C end the server, too, while pages ask it for files all the time, as JupyterLab's do now and then?"""
+    address = urllib.parse.urlsplit(lab.address)
+    token = urllib.parse.parse_qs(address.query)["token"][0]
+    answers = queue.SimpleQueue()
+
+    def ask():
+        """For the same folder again and again, until the server is gone."""
+        connection = http.client.HTTPConnection("127.0.0.1", address.port)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            while True:
+                connection.request("GET", "/api/contents/lessons", headers={"Authorization": f"token {token}"})
+                answers.put(connection.getresponse().read())
+
+    for _ in range(2):
+        threading.Thread(target=ask, daemon=True).start()
+    for _ in range(20):
+        assert b"01_naive_conv.ipynb" in answers.get(timeout=60)
+    assert "Shutting down" in lab.interrupt()
     assert psutil.wait_procs(lab.processes, timeout=10)[1] == []
 
 
