@@ -281,6 +281,8 @@ def _low_precision(got, expected, allowed, bad, precision) -> str | None:
     for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
         if bool((wrong.to(dtype).to(got.dtype) == wrong).all()):
             return f"every wrong value is a {name} number"
+    if precision == "tf32" and worst < 2**-9 and float((error * expected.sign() < 0)[bad].double().mean()) > 0.95:
+        return "nearer to 0 than right, as bits that are cut off give in place of rounding"
     # What is a little less precise than TF32 leaves its tolerance in few places.
     rare, small = precision == "fp32" and float(bad.double().mean()) < 0.02, float(relative.square().mean().sqrt()) < 8e-6
     if rare or small or not _like_noise(error, expected):

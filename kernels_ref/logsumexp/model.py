@@ -18,10 +18,16 @@ batch_size = 128
 channels = 64
 height = 126
 width = 126
+mean = 0.5
+infinity_every = 0  # so many values apart stands an infinity, and the first pixel has but minus infinities; 0: none
 
 
 def get_inputs():
-    return [torch.rand(batch_size, channels, height, width)]
+    x = torch.rand(batch_size, channels, height, width) + (mean - 0.5)
+    if infinity_every:
+        x.view(-1)[::infinity_every] = float("inf")
+        x[0, :, 0, 0] = float("-inf")
+    return [x]
 
 
 def get_init_inputs():
@@ -70,6 +76,21 @@ CASES = [
         "set": {"batch_size": 2, "channels": 12, "height": 11, "width": 14},
         "inputs": "large_mean",
         "reduction": 12,
+    },
+    # exp(-200) is 0 in float32: a maximum that starts at 0 gives the logarithm of 0
+    {
+        "name": "far below zero",
+        "set": {"batch_size": 2, "channels": 11, "height": 9, "width": 13, "mean": -200.0},
+        "inputs": "file",
+        "reduction": 11,
+    },
+    # infinity - infinity is no number
+    {
+        "name": "infinities",
+        "set": {"batch_size": 2, "channels": 13, "height": 8, "width": 11, "infinity_every": 97},
+        "inputs": "file",
+        "reduction": 13,
+        "gradient": False,
     },
     {
         "name": "all zero",

@@ -99,8 +99,13 @@ def group_norm(x, layer, statistics, eps):
     return torch.from_numpy(y).reshape(x.shape) * layer.weight.detach().view(shape) + layer.bias.detach().view(shape)
 
 
+def shift(top):
+    """What to subtract before exp: infinity less infinity is no number."""
+    return torch.where(top.isinf(), 0, top)
+
+
 def logsumexp(x, total=serial):
-    top = x.amax(1, keepdim=True)
+    top = shift(x.amax(1, keepdim=True))
     return torch.from_numpy(np.log(total(torch.exp(x - top).movedim(1, -1).numpy())))[:, None] + top
 
 
@@ -179,11 +184,15 @@ def _logsumexp(name, m, x):
     top, total = x[:, :1], torch.ones_like(x[:, :1])
     for c in range(1, x.shape[1]):
         higher = torch.maximum(top, x[:, c : c + 1])
-        total = total * torch.exp(top - higher) + torch.exp(x[:, c : c + 1] - higher)
+        total = total * torch.exp(top - shift(higher)) + torch.exp(x[:, c : c + 1] - shift(higher))
         top = higher
     honest = {"serial": logsumexp(x), "tree": logsumexp(x, tree), "online": top + torch.log(total)}
     unshifted = torch.log(torch.exp(x).sum(1, keepdim=True))
-    return honest, {"half inputs": logsumexp(half(x)), "half result": half(logsumexp(x)), "no maximum": unshifted}
+    most = x.amax(1, keepdim=True)
+    above = shift(most.clamp(min=0))
+    from_zero, infinite = (torch.log(torch.exp(x - by).sum(1, keepdim=True)) + by for by in (above, most))
+    wrong = {"half inputs": logsumexp(half(x)), "half result": half(logsumexp(x)), "no maximum": unshifted}
+    return honest, wrong | {"maximum from 0": from_zero, "infinity less infinity": infinite}
 
 
 def _groupnorm(name, m, x):

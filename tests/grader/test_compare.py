@@ -397,7 +397,21 @@ def test_classes_are_not_mixed(precision):
         assert (difference is None) == (rounded.__name__ in right), rounded.__name__
         if difference:
             assert difference.reason == "low_precision"
-            assert ("as bfloat16 gives" in difference.pattern) == (precision == "tf32")
+            named = "cut off" if rounded is numerics.cut else "as bfloat16 gives"
+            assert (named in difference.pattern) == (precision == "tf32")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cut_pixels_are_told_though_weights_are_rounded(seed):
+    """Is the lesson's exercise refused, by its reason, if its one number is not rounded, and right if it is?"""
+    read = problem.read(problem.KERNELS_REF / "conv2d_tensor_core" / "model.py")
+    case = next(case for case in read.cases() if case.name == "nothing cancels")
+    instance = read.instantiate(case, seed=seed)
+    answers = instance.expected(), instance.eager(), case, instance.noise()
+    (x,), layer = instance.inputs, instance.model.conv
+    assert compare.compare(numerics.conv(x, layer, numerics.tf32), *answers) is None
+    difference = compare.compare(numerics.conv(numerics.cut(x), layer, numerics.tf32), *answers)
+    assert difference.reason == "low_precision" and "cut off" in difference.pattern
 
 
 def test_a_million_elements_take_little_time():
