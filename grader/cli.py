@@ -113,7 +113,13 @@ def grade(
 
     overrides = dict(_setting(text) for text in settings)
     options = dict(problem=problem, overrides=overrides, device=device, seed=seed, require_sandbox=require_sandbox)
-    if problem is not None and not problem.is_file():  # said now: an earlier run's verdicts are not to make room for it
+    # Said now: an earlier run's verdicts are not to make room for it.
+    if missing := [path for path in submissions if not path.exists()]:
+        if pattern := next((path for path in missing if set("*?[") & set(str(path))), None):
+            raise click.UsageError(f"No file's name matches {pattern}: nothing was graded. Is this the right folder?")
+        if json_to is not None and len(missing) == len(submissions):
+            raise click.UsageError(f"{missing[0]}: there is no such file, nor any other of those named: nothing was graded or written.")
+    if problem is not None and not problem.is_file():
         raise click.UsageError(f"--problem {problem}: there is no such file.")
     if resume and json_to is None:
         raise click.UsageError("--resume goes on with the file that --json names: give that too.")

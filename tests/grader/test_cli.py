@@ -70,6 +70,16 @@ def test_a_file_that_cannot_be_read_fails(tmp_path):
     assert result.exit_code == cli.FAILED and "no such file" in result.stdout
 
 
+@pytest.mark.parametrize("named", [["nosuch/*.py"], ["nosuch/*.py", "conv2d.py"], ["a.py", "b.py"]])
+def test_a_mistyped_folder_costs_no_verdict(tmp_path, named):
+    """Is a pattern that matched nothing, or a command none of whose files exists, refused before an earlier run's verdicts are replaced?"""
+    earlier = tmp_path / "verdicts.jsonl"
+    earlier.write_text("earlier\n")
+    result = run("grade", *named, "--json", str(earlier))
+    assert result.exit_code == cli.USAGE and "nothing was graded" in result.stderr
+    assert earlier.read_text() == "earlier\n"
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
