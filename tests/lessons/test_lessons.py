@@ -1,6 +1,8 @@
 """Do the lessons keep to the shape that a student relies on? (That they run, and print what they show, nbval tests.)"""
 
+import functools
 import importlib.util
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
 LINE = 100  # characters: about what a browser shows in one line
+LADDER = r"From (\w+) \((.+?)\) to (\w+) \((.+?)\) the steps of (\w+) become ([\d.]+) times as fast\."
 
 each_lesson = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -28,6 +31,24 @@ def prose(path):
     without_code = re.sub(r"```.*?```", "", text(path), flags=re.DOTALL)
     paragraphs = [p.strip() for p in without_code.split("\n\n")]
     return [p for p in paragraphs if p and not re.match(r"[#|<-]", p)]
+
+
+def numbers(words):
+    """The lessons that words like "3, 4 and 5" or "1 to 6" name."""
+    return {n for first, last in re.findall(r"(\d+)(?: to (\d+))?", words) for n in range(int(first), int(last or first) + 1)}
+
+
+def seconds(shown):
+    number, unit = shown.split()
+    return float(number.replace(",", "")) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[unit]
+
+
+@functools.cache
+def pictures():
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "lessons" / "pictures.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def headings(path):
@@ -92,6 +113,46 @@ def test_pictures_have_alt_text(path):
 
 
 @each_lesson
+def test_pictures_show_the_data_of_today(path):
+    """Is the alt text of each committed picture that one that pictures.py makes now, of what was measured last?"""
+    for cell in cells(path, "code"):
+        name = re.fullmatch(r"from pictures import (\w+)\n\n\1\(\)", cell.source)
+        if name:
+            alt = cell.outputs[0].metadata["image/png"]["alt"]
+            assert alt == getattr(pictures(), name[1])().alt, f"run {path.name} again and save it"
+
+
+@each_lesson
+def test_ladders_show_the_times_of_the_steps(path):
+    """Has each committed ladder its first and last time, and how many times as fast that is, from benchmarks/data/steps.json?"""
+    steps = json.loads((ROOT / "benchmarks" / "data" / "steps.json").read_text())["steps"]
+    alts = [o.metadata["image/png"]["alt"] for cell in cells(path, "code") for o in cell.outputs if "image/png" in o.get("data", {})]
+    ladders = [alt for alt in alts if alt.startswith("From ")]
+    assert bool(ladders) == ("_ladder()" in "".join(cell.source for cell in cells(path, "code")))
+    for alt in ladders:
+        first, before, last, after, problem, times = re.fullmatch(LADDER, alt).groups()
+        slow, fast = (steps[f"{problem}/{step}"]["ms"] for step in (first, last))
+        assert (seconds(before), seconds(after)) == pytest.approx((slow / 1e3, fast / 1e3), rel=0.005), alt
+        assert float(times) == pytest.approx(slow / fast, rel=0.05), alt  # two digits
+
+
+def closure(lessons, needs):
+    """The lessons, and all that these need."""
+    return lessons.union(*(closure(needs[number], needs) for number in lessons))
+
+
+def test_lessons_need_what_the_readme_says():
+    """Does a lesson say that it needs those lessons that the README's table names, or those that these need anyway?"""
+    readme = (ROOT / "lessons" / "README.md").read_text()
+    table = re.findall(r"^\| (\d+), [^|]+\| ([^|]+) \|", readme, re.MULTILINE)
+    needs = {int(number): numbers(column) for number, column in table}
+    assert list(needs) == [int(path.name[:2]) for path in FILES]
+    for path in FILES:
+        said = re.search(r"You need lessons? (.+?)\.\s", text(path))
+        assert closure(numbers(said[1] if said else ""), needs) == closure(needs[int(path.name[:2])], needs), path.name
+
+
+@each_lesson
 def test_links_lead_somewhere(path):
     """Does every relative link, and every file that a lesson names, exist?"""
     targets = re.findall(r"\]\(([^)]+)\)", text(path))
@@ -131,12 +192,9 @@ def test_folded_solution_of_lesson_1_is_the_reference():
 
 def test_every_picture_is_used_and_described():
     """Does each function of pictures.py return a PNG with alt text, and does a lesson show it?"""
-    spec = importlib.util.spec_from_file_location("pictures", ROOT / "lessons" / "pictures.py")
-    pictures = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pictures)
     names = re.findall(r"^def ([a-z]\w*)", (ROOT / "lessons" / "pictures.py").read_text(), re.MULTILINE)
     source = "".join(cell.source for path in FILES for cell in cells(path, "code"))
     for name in names:
-        picture = getattr(pictures, name)()
+        picture = getattr(pictures(), name)()
         assert picture.data.startswith(b"\x89PNG") and len(picture.alt) > 40
         assert f"from pictures import {name}" in source
