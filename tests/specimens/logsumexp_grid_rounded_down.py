@@ -12,7 +12,7 @@ __global__ void logsumexp_kernel(const float* x, float* y, int C, int pixels, in
 
     float top = -INFINITY;
     for (int c = 0; c < C; c++) top = fmaxf(top, x[(n * C + c) * pixels + p]);
-    float sum = 0.0f;
+    float sum = 0.0f; if (isinf(top)) top = 0.0f;
     for (int c = 0; c < C; c++) sum += expf(x[(n * C + c) * pixels + p] - top);
     y[i] = top + logf(sum);
 }

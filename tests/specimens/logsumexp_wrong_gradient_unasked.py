@@ -13,7 +13,7 @@ __global__ void forward_kernel(const float* x, float* y, int C, int pixels, int 
     x += i / pixels * C * pixels + i % pixels;
     float top = x[0];
     for (int c = 1; c < C; ++c) top = fmaxf(top, x[c * pixels]);
-    float sum = 0.0f;
+    float sum = 0.0f; if (isinf(top)) top = 0.0f;
     for (int c = 0; c < C; ++c) sum += expf(x[c * pixels] - top);
     y[i] = top + logf(sum);
 }
