@@ -27,6 +27,7 @@ MINIMAL = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
 PRIMES = (13, 17, 19, 23, 29, 31, 37, 11, 7, 5, 3)
 POWERS = (32, 16, 64, 8, 128)
 BATCH = {MINIMAL: (1, 2, 4), PRIMES: (3, 5, 7), POWERS: (4, 2, 8)}
+FEW = 3  # different sizes, of the five that are wanted: with fewer, whoever reads a verdict is told
 
 
 class ProblemError(Exception):
@@ -38,6 +39,10 @@ class ProblemError(Exception):
         super().__init__(where + message)
 
 
+class TooMuch(ProblemError):
+    """A case costs more than a case may."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """One shape and one kind of input.
@@ -45,6 +50,7 @@ class Case:
     name: a few words. set: module-level names to values. inputs: one of DISTRIBUTIONS, for floating tensors.
     reduction: how many terms are summed for one output; None where nobody said. gradient: False where Model has no
     single right gradient, as at a tie of max or on the border of a clamp. precision: the file's, one of PRECISIONS.
+    made: by lower(); then the name ends in the sizes.
     """
 
     name: str
@@ -53,6 +59,7 @@ class Case:
     reduction: int | None = None
     gradient: bool = True
     precision: str = PRECISIONS[0]
+    made: bool = False
 
 
 def declared(problem, entries: object) -> list[Case]:
@@ -94,15 +101,15 @@ def _declared_one(problem, entry: object, where: str) -> Case:
 def lower(problem) -> list[Case]:
     """Cases for a file without CASES: its own sizes made small in several ways that its Model accepts.
 
-    Sizes are the module-level integers above SMALL (and whatever counts a batch), alone or in a tuple. Every shape
-    is tried on the file's own functions; those that Model refuses, or that cost too much, are dropped. Raises
-    ProblemError, which says how --set helps, if nothing small enough is accepted.
+    Sizes are the module-level integers above SMALL (and whatever counts a batch), alone or in a tuple, that Model's
+    code does not read itself. Every shape is tried on the file's own functions; those that Model refuses, or that
+    cost too much, are dropped. Raises ProblemError, which says what helps, if nothing small enough is accepted.
     """
     trial = _Trial(problem)
     slots = _slots(problem)
     base = _base(trial, slots)
     if base is None:
-        raise ProblemError(_no_case(trial, slots), problem.path)
+        raise ProblemError(_no_case(problem, trial, slots), problem.path)
     shapes = {"minimal": _walk(trial, slots, base, MINIMAL), "small": base, "odd": _walk(trial, slots, base, PRIMES)}
     others = ("normal", "large_mean") if trial.plain_inputs(base) else ()
     others = [inputs for inputs in others if trial.accepts(shapes["odd"], inputs)]
@@ -110,18 +117,52 @@ def lower(problem) -> list[Case]:
     shapes["larger"] = _grow(trial, slots, shapes["powers of two"])
     cases: list[Case] = []
     for name, sizes in shapes.items():
-        case = Case(name, _as_set(problem, sizes))
+        case = _made(problem, name, sizes)
         if all(case.set != other.set for other in cases):
             cases.append(case)
-    return cases + [Case(f"odd, {i.replace('_', ' ')} inputs", _as_set(problem, shapes["odd"]), i) for i in others]
+    return cases + [_made(problem, f"odd, {i.replace('_', ' ')} inputs", shapes["odd"], i) for i in others]
 
 
-def _no_case(trial, slots) -> str:
-    why = f" ({trial.refusal})" if trial.refusal else ""
+def _made(problem, name: str, sizes: Sizes, inputs: str = "file") -> Case:
+    """A case called "odd (batch_size=3, features=17)": the sizes that are not the file's (or --set's) own, as --set takes them."""
+    values = _as_set(problem, sizes)
+    told = _listed({name: value for name, value in values.items() if value != problem.literals[name]})
+    return Case(f"{name} ({told or 'own sizes'})", values, inputs, made=True)
+
+
+def few(cases: list[Case]) -> str:
+    """What to know of made cases that have too few different sizes; empty where there is nothing to know."""
+    made = [case.set for case in cases if case.made]
+    different = sum(values not in made[:number] for number, values in enumerate(made))
+    if not made or different >= FEW:
+        return ""
+    which = "All cases have the same sizes" if different == 1 else f"The cases have only {different} different sizes"
+    return f"{which}, as no other small ones were found that Model takes: a kernel that is right for these alone passes too."
+
+
+def _listed(values: dict[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _no_case(problem, trial, slots: Sizes) -> str:
+    """Why there is none, and what helps."""
+    why = "; ".join(trial.why.values()) or "too many were tried"
+    kept = ", ".join(f"{name}={problem.literals[name]!r}" for name, _ in _sizes(problem) if name in problem.read_by_model)
+    if kept:
+        why += f"; Model's own code reads {kept}, which stays, as a submission cannot be told another value"
+    if not slots and problem.overrides:
+        return f"no case can be made with --set {_listed(problem.overrides)}: {why}; set others, or leave them out to have them lowered."
+    too_much = trial.costs_too_much(dict.fromkeys(slots, 1))
+    if too_much and kept:
+        return f"no small enough case can be made ({why}); have Model take it as an argument of __init__."
     if not slots:
-        return f"no case can be made: the file has no module-level sizes to lower, and its own do not fit{why}."
-    names = ", ".join(dict.fromkeys(name for name, _ in slots))
-    return f"no small enough case was found{why}; set sizes yourself: --set NAME=VALUE, with NAME among {names}."
+        return f"no case can be made: the file has no module-level sizes to lower, and its own do not fit ({why}); name its sizes at module level."
+    if too_much and not problem.overrides:
+        own = 'CASES = [{"name": "small", "set": ' + repr({name: 1 for name, place in slots if place is None}) + "}]"
+        said = f"no small enough case can be made, as no --set makes Model itself small enough ({why})"
+        return f"{said}; the file may declare cases, which have no limit: {own}."
+    names = ", ".join(dict.fromkeys([*(name for name, _ in slots), *problem.overrides]))
+    return f"no small enough case was found ({why}); set sizes yourself: --set NAME=VALUE, with NAME among {names}."
 
 
 # A slot is one integer that may be lowered: a module-level name, and its place if the value is a tuple.
@@ -130,7 +171,13 @@ Sizes = dict[Slot, int]
 
 
 def _slots(problem) -> Sizes:
-    """The integers that may be lowered, with the file's values. What --set fixed stays fixed."""
+    """The integers that may be lowered, with the file's values. What --set fixed stays fixed, and what Model's own code
+    reads: a submission is told the arguments of Model, and of other names it knows only what its own file gives them."""
+    return {(name, place): size for (name, place), size in _sizes(problem).items() if name not in problem.read_by_model}
+
+
+def _sizes(problem) -> Sizes:
+    """All integers that look like sizes and that --set did not fix."""
     found: Sizes = {}
     for name, value in problem.literals.items():
         if name in problem.overrides:
@@ -178,26 +225,51 @@ def _lowered(size: int, largest: int, ceiling: int, divide: bool) -> int:
 
 
 def _walk(trial, slots: Sizes, base: Sizes, series: tuple[int, ...]) -> Sizes:
-    """The base with each size in turn replaced by the first of the series that Model accepts."""
-    sizes = dict(base)
+    """The base with each size in turn replaced by the first of the series that Model accepts.
+
+    Where it refuses to have one changed alone, all that are alike in the file are changed together.
+    """
+    sizes, together = dict(base), set()
     for k, slot in enumerate(slots):
+        if slot in together:
+            continue
         start = 0 if series is MINIMAL else k % 4
-        values = BATCH[series] if _is_batch(slot) else series[start:] + series[:start]
-        for value in values:
-            if value <= slots[slot] and trial.accepts(sizes | {slot: value}):
-                sizes[slot] = value
-                break
+        turned = series[start:] + series[:start]
+        values = BATCH[series] if _is_batch(slot) else turned
+        value = _first(trial, slots, sizes, [slot], values)
+        alike = _alike(slots, slot)
+        if value in (None, sizes[slot]) and value != values[0] and len(alike) > 1:
+            common = _first(trial, slots, sizes, alike, BATCH[series] if all(map(_is_batch, alike)) else turned)
+            if common is not None:
+                sizes |= dict.fromkeys(alike, common)
+                together.update(alike)
+        elif value is not None:
+            sizes[slot] = value
     return sizes
 
 
+def _first(trial, slots: Sizes, sizes: Sizes, moved: list[Slot], values: tuple[int, ...]) -> int | None:
+    """The first value that Model accepts for all of these slots, or None."""
+    fitting = (value for value in values if value <= slots[moved[0]])
+    return next((value for value in fitting if trial.accepts(sizes | dict.fromkeys(moved, value))), None)
+
+
+def _alike(slots: Sizes, slot: Slot) -> list[Slot]:
+    """The slots of this one's size in the file, itself among them: Model may want them equal, as factors of one product."""
+    return [other for other, size in slots.items() if size == slots[slot]]
+
+
 def _grow(trial, slots: Sizes, start: Sizes) -> Sizes:
-    """Sizes doubled one after another for as long as the cost allows."""
+    """Sizes doubled one after another for as long as the cost allows; together where Model refuses one alone."""
     sizes, growing = dict(start), set(slots)
     while growing:
         for slot in sorted(growing, key=str):
             bigger = min(2 * sizes[slot], slots[slot])
-            if bigger > sizes[slot] and trial.accepts(sizes | {slot: bigger}):
-                sizes[slot] = bigger
+            alike = [other for other in _alike(slots, slot) if sizes[other] == sizes[slot]]
+            ways = [{slot: bigger}, dict.fromkeys(alike, bigger)] if bigger > sizes[slot] else []
+            way = next((way for way in ways if trial.accepts(sizes | way)), None)
+            if way:
+                sizes |= way
             else:
                 growing.discard(slot)
     return sizes
@@ -209,7 +281,7 @@ class _Trial:
     def __init__(self, problem):
         self.problem = problem
         self.answers: dict[tuple, bool] = {}
-        self.refusal: str | None = None  # the last reason
+        self.why: dict[str, str] = {}  # the first reason of each kind for which sizes were refused
         self.left = MOST_TRIED
 
     def accepts(self, sizes: Sizes, inputs: str = "file") -> bool:
@@ -218,35 +290,53 @@ class _Trial:
         if key not in self.answers and self.left > 0:
             case = Case("trial", _as_set(self.problem, sizes), inputs)
             try:
-                self.answers[key] = self._fits(case) and worth(self.problem.instantiate(case, seed=1).eager())
+                self._check_cost(case)
+                self.answers[key] = worth(self.problem.instantiate(case, seed=1).eager())
+                if not self.answers[key]:
+                    self.why.setdefault("empty", f"Model returns {NOTHING}{self._at(case)}")
             except ProblemError as error:
-                self.refusal = error.message
+                self._note(error, case)
                 self.answers[key] = False
         return self.answers.get(key, False)
 
-    def _fits(self, case: Case) -> bool:
-        """Judge the cost by shapes alone, on the meta device; what cannot run there is judged by running it."""
+    def _note(self, error: ProblemError, case: Case) -> None:
+        line = f" (line {error.line})" if error.line else ""
+        kind = "cost" if isinstance(error, TooMuch) else "raised"
+        self.why.setdefault(kind, f"{error.message}{line}{self._at(case)}")
+
+    def _at(self, case: Case) -> str:
+        """", at batch_size=2": which sizes a reason is about."""
+        values = case.set | self.problem.overrides
+        return f", at {_listed(values)}" if case.set else ""
+
+    def costs_too_much(self, sizes: Sizes) -> bool:
+        """True if the sizes are refused for their cost."""
         try:
-            return self._costs_little(case, "meta")
+            self._check_cost(Case("trial", _as_set(self.problem, sizes)))
+        except ProblemError as error:
+            return isinstance(error, TooMuch)
+        return False
+
+    def _check_cost(self, case: Case) -> None:
+        """Judge the cost by shapes alone, on the meta device; what cannot run there is judged by running it. Raises ProblemError."""
+        try:
+            self._check_cost_on(case, "meta")
+        except TooMuch:
+            raise
         except ProblemError:
             # It may be the file or only the meta device: make the real thing unless its sizes alone forbid that.
-            return _product(case.set) <= 100 * MOST_ELEMENTS and self._costs_little(case, "cpu")
+            if _product(case.set) > 100 * MOST_ELEMENTS:
+                raise
+            self._check_cost_on(case, "cpu")
 
-    def _costs_little(self, case: Case, device: str) -> bool:
+    def _check_cost_on(self, case: Case, device: str) -> None:
         instance = self.problem.instantiate(case, seed=1, device=device)
-        weights = list(instance.model.parameters())
-        within = self._within(_elements(instance.inputs), MOST_ELEMENTS, "input elements")
-        if not (within and self._within(_elements(weights), MOST_WEIGHTS, "weights")):
-            return False
+        _within(_elements(instance.inputs), MOST_ELEMENTS, "input elements")
+        _within(_elements(list(instance.model.parameters())), MOST_WEIGHTS, "weights")
         outputs, watch = instance.watched(MOST_OPERATIONS)
         self.left -= watch.operations
-        within = self._within(_elements(outputs), MOST_ELEMENTS, "output elements")
-        return within and self._within(watch.work, MOST_WORK, "multiply-adds")
-
-    def _within(self, number: int, most: int, what: str) -> bool:
-        if number > most:
-            self.refusal = f"it has {number:,} {what}"
-        return number <= most
+        _within(_elements(outputs), MOST_ELEMENTS, "output elements")
+        _within(watch.work, MOST_WORK, "multiply-adds")
 
     def plain_inputs(self, sizes: Sizes) -> bool:
         """True if all floating inputs look like independent random numbers, so that others may take their place.
@@ -258,11 +348,19 @@ class _Trial:
         return bool(floats) and all(_plain(value) for value in floats)
 
 
+def _within(number: int, most: int, what: str) -> None:
+    if number > most:
+        raise TooMuch(f"it has {number:,} {what}, and a case may have {most:,} at most")
+
+
 def _plain(x: torch.Tensor) -> bool:
     if x.numel() < 8 or x.unique().numel() < 0.9 * x.numel() or bool((x == 0).sum() > 1):
         return False
     square = x.dim() >= 2 and x.shape[-1] == x.shape[-2]
     return not (square and torch.equal(x, x.transpose(-1, -2)))
+
+
+NOTHING = "no tensor, or one that is empty or without a finite number"  # of which worth() is False
 
 
 def worth(outputs: list[torch.Tensor]) -> bool:

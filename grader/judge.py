@@ -366,6 +366,8 @@ class _Grading:
         from grader import channel, findings
         from grader.client import Client, NotStarted
 
+        cases = self.problem.cases()  # before anything is compiled: a problem that cannot be used is told at once
+        self.problem.check_certain(cases, self.device)
         if not self.gpu:
             self._warm_up()
         path = self.path.resolve()
@@ -377,14 +379,14 @@ class _Grading:
             raise _Stop from None
         with sandbox.sole_builder(sandbox.extensions(self.source.sha256)):
             self.ask(channel.Build(self.source.text, spelled(str(path)), self.limits.own), findings.IMPORT, None)
-        self.cases = self._wanted(self.problem.cases())
+        self.cases = self._wanted(cases)
         self.construct(self.trial(self.cases[0]), "end")
 
     def _wanted(self, cases: list) -> list:
         """All cases, or the one that was asked for."""
         if self.wanted_case is None:
             return cases
-        chosen = [case for case in cases if case.name == self.wanted_case]
+        chosen = [case for case in cases if self.wanted_case in (case.name, case.name.partition(" (")[0] if case.made else None)]
         if not chosen:
             names = "; ".join(case.name for case in cases)
             raise Refused(f"{self.problem_name} has no case {self.wanted_case!r}: it has {names}.")
@@ -482,8 +484,17 @@ class _Grading:
         if found:
             self.settle(stage, clearest(found))
             self.looked_at(stage)
-        elif not self.has_kernels():
-            stage.reason, stage.message = Reason.no_kernel, EXPLANATIONS[Reason.no_kernel]
+        else:
+            self._to_know(stage)
+
+    def _to_know(self, stage: Stage) -> None:
+        """What to know of right results."""
+        from grader.cases import few
+
+        said = few(self.cases) if self.wanted_case is None else ""
+        if not self.has_kernels():
+            stage.reason, said = Reason.no_kernel, f"{EXPLANATIONS[Reason.no_kernel]} {said}"
+        stage.message = said.strip()
 
     def has_kernels(self) -> bool:
         """Whether the submission launched a kernel in some case. On a GPU, where nobody counts launches: whether it built any."""
@@ -632,14 +643,20 @@ class _Grading:
         evidence = findings.of_difference(difference, second.run.launches).evidence
         expected = "the right value" if first.difference is None else "the first run's value"
         evidence[0].detail = f"expected: {expected}; got: the second run's"
-        return [findings.Finding(Reason.nondeterministic, EXPLANATIONS[Reason.nondeterministic], evidence)]
+        said = EXPLANATIONS[Reason.nondeterministic]
+        if not self.gpu and not any(run.run.launches for run in runs):
+            said = (
+                "The same inputs gave different results when run twice, and no kernel was launched: look for what forward draws at random, or keeps "
+                "from one call to the next."
+            )
+        return [findings.Finding(Reason.nondeterministic, said, evidence)]
 
     def _model_modifies(self, trial: Trial) -> bool:
         """Whether the problem's own Model changes its inputs, so that a submission may."""
         import torch
 
         inputs = _copies(trial.instance.inputs)
-        with torch.no_grad():
+        with trial.instance.blame(), torch.no_grad():
             trial.instance.build()(*inputs)
         return any(
             isinstance(a, torch.Tensor) and not torch.equal(a, b) for a, b in zip(inputs, trial.instance.inputs)
@@ -653,7 +670,7 @@ class _Grading:
         from grader.problem import flatten
 
         inputs = _copies(trial.instance.inputs)
-        with torch.no_grad():
+        with trial.instance.blame(), torch.no_grad():
             outputs = flatten(trial.instance.build()(*inputs))
         return any(overlap(out, value) for out in outputs for value in inputs)
 
@@ -726,6 +743,13 @@ class _Grading:
         if difference is None:
             return None
         finding = findings.of_difference(difference, run.run.launches)
+        if not run.run.launches:
+            said = (
+                "A second ModelNew with the same arguments and weights gave other results, and no kernel was launched: look for what __init__ or "
+                "forward draws at random."
+            )
+            finding.evidence[0].detail = "expected: the first one's value; got: the second one's"
+            return findings.Finding(Reason.nondeterministic, said, finding.evidence)
         finding.evidence[0].detail = "expected: with the threads in order; got: with the threads in reverse order"
         return findings.Finding(Reason.schedule_dependent, EXPLANATIONS[Reason.schedule_dependent], finding.evidence)
 
@@ -772,6 +796,9 @@ class _Grading:
         """Every case with its backward: required by the submission's name, else checked if forward's result carries a gradient."""
         from grader.gradient import Gradients
 
+        if not (self.wants_gradient or self.trials[0].instance.differentiable_later()):
+            self.skip(stage, None, "This problem asks for no gradient, and Model's own is lost when Model is called again.")
+            return
         Gradients(self, self.wants_gradient).check(stage)
 
     def make_room(self) -> None:

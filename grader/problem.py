@@ -10,6 +10,7 @@ import functools
 import hashlib
 import inspect
 import random
+import symtable
 import sys
 import traceback
 import types
@@ -17,11 +18,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from grader import cases as _cases
 from grader import channel, student, syntax
-from grader.cases import Case, ProblemError
+from grader.cases import Case, ProblemError, TooMuch
 
 __all__ = ["Case", "Instance", "Problem", "ProblemError", "find", "flatten", "read"]
 
@@ -126,6 +128,18 @@ class Problem:
                     found[statement.targets[0].id] = _value(statement.value)
         return found | self.overrides
 
+    @functools.cached_property
+    def read_by_model(self) -> frozenset[str]:
+        """Module-level names that Model's own code reads: in its methods, or in what these use of the file."""
+        return frozenset(_used(self.tree, "Model"))
+
+    @functools.cached_property
+    def names_cuda(self) -> bool:
+        """Whether the file puts anything on a GPU by name."""
+        nodes = list(ast.walk(self.tree))
+        texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        return any(map(_is_cuda, texts)) or any(isinstance(node, ast.Attribute) and node.attr == "cuda" for node in nodes)
+
     @property
     def precision(self) -> str:
         """How precise an answer must be: as eager float32 ("fp32"), or as eager TF32, which the file's PRECISION asks for."""
@@ -148,6 +162,40 @@ class Problem:
         declared = getattr(self.module({}), "CASES", None)
         cases = _cases.lower(self) if declared is None else _cases.declared(self, declared)
         return [self._with_reduction(case, "cpu") for case in cases]
+
+    def check_certain(self, cases: list[Case], device: str | torch.device = "cpu") -> None:
+        """Raise ProblemError, which says what helps, if arguments, weights and inputs do not settle what Model returns.
+
+        A submission is told no more than these, and is called more than once. It is looked at in one small case.
+        """
+        case = self._telling(cases)
+        instance = self.instantiate(case, 0, device)
+        if not isinstance(instance.model, torch.nn.Module):
+            return
+        why = instance.uncertain()
+        if why == DRAWS:
+            why += self._without_dropout(case, device)
+        if why:
+            raise ProblemError(why, self.path)
+
+    def _telling(self, cases: list[Case]) -> Case:
+        """The first case with enough inputs for chance to show, or the last: with one feature, softmax is 1 whatever is dropped."""
+        for case in cases:
+            inputs = self.instantiate(case, 0).inputs
+            if sum(t.numel() for t in _tensors(inputs)) >= ENOUGH:
+                return case
+        return cases[-1]
+
+    def _without_dropout(self, case: Case, device: str | torch.device) -> str:
+        """The advice to --set the rates of dropout to 0, if the file names them and that is enough."""
+        rates = {name: 0.0 for name, value in self.literals.items() if "drop" in name.lower() and type(value) in (int, float) and value}
+        try:
+            enough = rates and not dataclasses.replace(self, overrides=self.overrides | rates).instantiate(case, 0, device).uncertain()
+        except ProblemError:
+            enough = False
+        if not enough:
+            return "; take out of the file what Model draws."
+        return f"; {' '.join(f'--set {name}=0.0' for name in rates)} makes it certain."
 
     def full(self) -> Case:
         """The file's own sizes and inputs."""
@@ -174,17 +222,17 @@ class Problem:
         device = torch.device(device)
         module = self.module(dict(case.set))
         draw = _draw(seed, case)
-        with self._blame("get_init_inputs()"), _seeded(draw, device):
+        with self._blame("get_init_inputs()", device), _seeded(draw, device):
             args, kwargs = _arguments(module.get_init_inputs())
         self._check_fit("get_init_inputs() gives", [args, kwargs])
-        with self._blame("get_inputs()"), _seeded(draw + 1, device), torch.device(device):
+        with self._blame("get_inputs()", device), _seeded(draw + 1, device), torch.device(device):
             made = module.get_inputs()
             made = list(made) if isinstance(made, (list, tuple)) else [made]
             self._check_fit("get_inputs() gives", made)
             inputs = [_distribute(value, case.inputs, device) for value in made]
 
-        def build() -> torch.nn.Module:
-            with self._blame("Model(...)"), _seeded(draw + 2, device), torch.device(device):
+        def build(other: int = 0) -> torch.nn.Module:
+            with self._blame("Model(...)", device), _seeded(draw + 2 + other, device), torch.device(device):
                 model = module.Model(*args, **kwargs)
                 if isinstance(model, torch.nn.Module):
                     model = model.to(device)
@@ -192,7 +240,7 @@ class Problem:
                     self._check_fit("Model holds", model.state_dict())
             return model
 
-        return Instance(build(), args, inputs, kwargs, build, functools.partial(self._blame, "Model.forward"), self.precision)
+        return Instance(build(), args, inputs, kwargs, build, functools.partial(self._blame, "Model.forward", device), self.precision)
 
     def upstream(self, case: Case, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """Gradients to start backward with: normal random numbers for each floating output, the same for the same (seed, case)."""
@@ -212,10 +260,13 @@ class Problem:
             )
 
     @contextlib.contextmanager
-    def _blame(self, what: str) -> Iterator[None]:
-        """Turn whatever the file raises into a ProblemError with the line that raised."""
+    def _blame(self, what: str, device: torch.device | None = None) -> Iterator[None]:
+        """Turn whatever the file raises into a ProblemError with the line that raised. What it puts on a GPU by name goes to the device; without one
+        to the CPU, where there is no GPU."""
+        device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            yield
+            with _Elsewhere(device) if self.names_cuda and device.type != "cuda" else contextlib.nullcontext():
+                yield
         except (ProblemError, KeyboardInterrupt, torch.OutOfMemoryError):  # a GPU that is too small is not the file's fault
             raise
         except BaseException as error:
@@ -237,7 +288,7 @@ class Instance:
     init_args: list
     inputs: list
     init_kwargs: dict
-    build: Callable[[], torch.nn.Module]
+    build: Callable[..., torch.nn.Module]
     blame: Callable[[], contextlib.AbstractContextManager]
     precision: str = _cases.PRECISIONS[0]
     kind: str = ""
@@ -271,6 +322,56 @@ class Instance:
         return [_distance(a, b) for a, b in zip(expected, moved)]
 
     # -- gradients: a list of one for each of differentiable() --
+
+    def uncertain(self) -> str:
+        """How the result depends on more than arguments, weights and inputs, as a sentence; empty if it does not."""
+        model, other = self.build(), self.build(other=OTHER)
+        try:
+            other.load_state_dict(model.state_dict())
+        except Exception:  # a Model whose own weights cannot be loaded: nobody knows
+            other = self.build()
+        drawn, before = _differing(_held(model), _held(other)), _held(model)
+        first, drew = self._once(model, 0)
+        if any(_apart(first, self._once(self.build(), seed)[0]) for seed in (range(1, 9) if drew else (1,))):
+            return DRAWS
+        if _apart(first, self._once(other, 0)[0]):
+            what = " and ".join(f"`{name}`" for name in drawn) or "something"
+            each = ": " + ", ".join(f"self.register_buffer('{name.rpartition('.')[2]}', ...)" for name in drawn) if drawn else ""
+            return (
+                f"Model itself is random: __init__ draws {what}, and a submission is given parameters and buffers alone; make a buffer of it in the "
+                f"file{each}."
+            )
+        changed = _differing(before, _held(model))
+        if _apart(first, self._once(model, 0)[0]):
+            what = " and ".join(f"`{name}`" for name in changed) or "something"
+            return (
+                f"Model keeps {what} from one call to the next: called again with the same inputs it gives other results, so that none is right; "
+                "have forward keep nothing in self."
+            )
+        return ""
+
+    def differentiable_later(self) -> bool:
+        """Whether another call leaves the gradient of the one before as it was: a Model that writes to a tensor of its own may spoil it."""
+        try:
+            model, inputs = self.build(), _copies(self.inputs)
+            with self.blame(), torch.enable_grad(), _seeded(0, None):
+                for number in self.differentiable()[0]:
+                    inputs[number].requires_grad_()
+                outputs = [out for out in ends(model(*inputs)) if out.requires_grad]
+                model(*_copies(self.inputs))
+                if outputs:
+                    torch.autograd.backward(outputs, [torch.ones_like(out) for out in outputs])
+        except ProblemError as error:
+            return "inplace operation" not in error.message
+        return True
+
+    def _once(self, model: torch.nn.Module, seed: int) -> tuple[list[torch.Tensor], bool]:
+        """The outputs with this seed, and whether random numbers were drawn on the way."""
+        gpus = [t.device for t in _tensors(self.inputs) if t.is_cuda]
+        with self.blame(), torch.no_grad(), _exact_float32(), _seeded(seed, None):
+            state = torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state()
+            outputs = [out.clone() for out in flatten(model(*_copies(self.inputs)))]
+            return outputs, not torch.equal(state, torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state())
 
     def differentiable(self) -> tuple[list[int], list[str]]:
         """Numbers of the inputs and names of the parameters that can have a gradient."""
@@ -353,6 +454,37 @@ class Instance:
             return flatten(made)
 
 
+DRAWS = "Model itself is random: called twice with the same inputs and weights it gives other results (dropout, say)"
+OTHER = 1 << 20  # moves a seed to where no other seed of ours is
+ENOUGH = 100  # elements of all inputs together
+
+
+def _held(model: torch.nn.Module) -> dict[str, object]:
+    """Copies of the tensors and numbers that a model and its parts hold and that are no parameters, by their names."""
+    held: dict[str, object] = {}
+    for path, part in model.named_modules():
+        for name, value in [*vars(part).items(), *part.named_buffers(recurse=False)]:
+            if isinstance(value, (torch.Tensor, int, float)):
+                held[f"{path}.{name}".lstrip(".")] = value.detach().clone() if isinstance(value, torch.Tensor) else value
+    return held
+
+
+def _differing(a: dict[str, object], b: dict[str, object]) -> list[str]:
+    """The names that stand for different values."""
+    return [name for name in a if name in b and _apart(_tensors(torch.as_tensor(a[name])), _tensors(torch.as_tensor(b[name])))]
+
+
+def _apart(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    """Whether results differ by more than the order of sums explains."""
+    if [(x.shape, x.dtype) for x in a] != [(x.shape, x.dtype) for x in b]:
+        return True
+    for x, y in zip(a, b):
+        x, y = x.double().nan_to_num(), y.double().nan_to_num()
+        if x.numel() and (x - y).abs().max() > 1e-4 * x.abs().max():
+            return True
+    return False
+
+
 def _distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """|a - b| in float32, 0 where that is not finite or the tensors are not floating; b is used up."""
     if not a.is_floating_point() or a.shape != b.shape:
@@ -413,11 +545,30 @@ class Watch(Mode):
             self.work += max((t.numel() for t in inputs + outputs), default=0)
         self.reduction = max(self.reduction, terms)
         if self.most_operations and self.operations > self.most_operations:
-            raise ProblemError(f"it does more than {self.most_operations:,} operations")
+            raise TooMuch(f"it does more than {self.most_operations:,} operations, which is what a case may do")
         return result
 
 
 PRODUCTS = ("convolution", "_convolution", "mkldnn_convolution", "mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot")
+
+
+class _Elsewhere(TorchFunctionMode):
+    """Puts on this device what a file wants on "cuda"."""
+
+    def __init__(self, device: torch.device):
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.cuda:
+            return args[0].to(self.device)
+        args = [self.device if _is_cuda(value) else value for value in args]
+        return function(*args, **{name: self.device if _is_cuda(value) else value for name, value in (kwargs or {}).items()})
+
+
+def _is_cuda(value: object) -> bool:
+    """Whether it is the name of a GPU: "cuda", "cuda:0", torch.device("cuda")."""
+    return isinstance(value, (str, torch.device)) and str(value).partition(":")[0] == "cuda"
 
 
 class Tf32(Mode):
@@ -522,6 +673,31 @@ def _replace(tree: ast.Module, overrides: dict[str, object], path: Path) -> ast.
             can = ", ".join(n for n in dict.fromkeys(settable) if n != "CASES") or "none"
             raise ProblemError(f"--set {name}: the file assigns no literal to '{name}' (it does to: {can}).", path)
     return ast.fix_missing_locations(ast.Module(body, tree.type_ignores))
+
+
+def _used(tree: ast.Module, name: str) -> set[str]:
+    """The module-level names that a class or function reads when it is used, also through others of the file and what these were computed from."""
+    top = symtable.symtable(ast.unparse(tree), "problem", "exec")
+    reads: dict[str, set[str]] = {}
+    for scope in top.get_children():
+        reads.setdefault(scope.get_name(), set()).update(_globals(scope))
+    for statement in _split(tree).body:
+        if isinstance(statement, ast.Assign):
+            value = {node.id for node in ast.walk(statement.value) if isinstance(node, ast.Name)}
+            for target in (node for one in statement.targets for node in ast.walk(one) if isinstance(node, ast.Name)):
+                reads.setdefault(target.id, set()).update(value)
+    found, new = set(), [name]
+    while new:
+        more = reads.get(new.pop(), set()) - found
+        found |= more
+        new.extend(more)
+    return found
+
+
+def _globals(scope: symtable.SymbolTable) -> set[str]:
+    """The global names that a function or class reads, or anything inside it."""
+    own = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    return own.union(*map(_globals, scope.get_children()))
 
 
 def _line(error: BaseException, path: Path) -> int | None:

@@ -32,20 +32,28 @@ def line(text: str) -> str:
 # --- one verdict -----------------------------------------------------------------------------------------------------
 
 
-def show(console: Console, verdict: Verdict) -> None:
-    """Print one verdict: what was graded, the stages, and for each that did not pass what shows it."""
+def show(console: Console, verdict: Verdict, still: str = "") -> None:
+    """Print one verdict: what was graded, the stages, and for each that did not pass what shows it. still: what the file lacks, in a sentence."""
     console.print(head(verdict))
     console.print(stages(verdict))
     for stage in verdict.stages:
         if stage.status in (Status.failed, Status.error):
             console.print(details(stage))
-    if verdict.doubt:
-        console.print(Padding(Text(EXPLANATIONS[verdict.doubt], "yellow"), (0, 0, 0, 2)))
+    if still:
+        console.print(Padding(Text(clean(still), "bold"), (1, 0, 0, 2)))
+    for text in to_know(verdict):
+        console.print(Padding(Text(text, "yellow"), (0, 0, 0, 2)))
     if any(stage.measurements for stage in verdict.stages):
         console.print(times(verdict))
     if verdict.output.strip() and verdict.outcome is not Outcome.passed:
         console.print(output(verdict))
     console.print(foot(verdict))
+
+
+def to_know(verdict: Verdict) -> list[str]:
+    """Sentences that whoever relies on a verdict that passed should read."""
+    said = [clean(stage.message) for stage in verdict.stages if stage.name is StageName.correct and stage.message]
+    return said if verdict.outcome is Outcome.passed else []
 
 
 def head(verdict: Verdict) -> Text:
@@ -104,7 +112,8 @@ def advice(stage: Stage) -> str:
     """What to do about it, where the reason's explanation says so and the sentence does not."""
     said = stage.name is StageName.contract or stage.reason in (None, Reason.missing_cpp_sources)
     text = "" if said else EXPLANATIONS[stage.reason].partition(": ")[2]
-    return "" if text.rstrip(".") in stage.message else text[:1].upper() + text[1:]
+    told = text.rstrip(".") in stage.message or (text.startswith("look for ") and ": look for " in stage.message)
+    return "" if told else text[:1].upper() + text[1:]
 
 
 def _evidence(one: Evidence) -> RenderableType:

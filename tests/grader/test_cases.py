@@ -127,6 +127,48 @@ def get_init_inputs():
     return []
 """
 
+TIED = HEAD + """
+from torch.distributions import Pareto
+
+class Model(nn.Module):
+    def forward(self, predictions, targets):
+        return torch.mean(torch.clamp(1 - predictions * targets, min=0))
+
+batch_size = 32768
+input_shape = (32768,)
+dim = 1
+
+def get_inputs():
+    predictions = Pareto(0.01, 1.5).sample((batch_size, *input_shape))
+    return [predictions, torch.randint(0, 2, (batch_size,)).float() * 2 - 1]
+
+def get_init_inputs():
+    return []
+"""
+
+GLOBAL = HEAD + """
+def start(width):
+    return torch.zeros(rows, width)
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.start = start(width)
+
+    def forward(self, x):
+        return self.start + x
+
+batch_size = 48
+shape = rows, _ = (batch_size, 3)
+width = 64
+
+def get_inputs():
+    return [torch.rand(batch_size, width)]
+
+def get_init_inputs():
+    return [width]
+"""
+
 FIXED = HEAD + """
 class Model(nn.Module):
     def forward(self, x):
@@ -141,7 +183,7 @@ def get_init_inputs():
 
 FILES = {
     "convolution": CONVOLUTION, "matmul": MATMUL, "loss": LOSS, "attention": ATTENTION, "triangular": TRIANGULAR,
-    "classes": CLASSES, "fixed": FIXED,
+    "classes": CLASSES, "fixed": FIXED, "tied": TIED, "global": GLOBAL,
 }
 
 
@@ -176,7 +218,7 @@ def test_every_made_case_runs_and_is_small(made, name):
         assert case.reduction >= 1
 
 
-@pytest.mark.parametrize("name", sorted(set(FILES) - {"fixed"}))
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"fixed", "global"}))
 def test_several_different_shapes_are_made(made, name):
     """Are there a smallest, an odd and a larger shape among them?"""
     read, found = made(name)
@@ -234,6 +276,69 @@ def test_what_the_command_line_sets_stays(made, tmp_path):
     """Is a size given by --set the same in all cases?"""
     read = problem.read(made("matmul")[0].path, {"K": "24"})
     assert all(read.instantiate(case, 0).inputs[0].shape[0] == 24 for case in read.cases())
+
+
+def test_sizes_that_must_agree_are_changed_together(made):
+    """Where Model refuses one size without another: are both made odd, a power of two and large enough to need several blocks?"""
+    read, found = made("tied")
+    shapes = [tuple(read.instantiate(case, 0).inputs[0].shape) for case in found]
+    assert len(shapes) == len(set(shapes)) and all(rows == columns for rows, columns in shapes)
+    assert shapes[0] == (1, 1) and (13, 13) in shapes and max(shapes) >= (256, 256)
+
+
+def test_what_models_code_reads_stays(made):
+    """Has a size that Model reads as a global, if only through a helper and another name, the file's value in every case?"""
+    read, found = made("global")
+    assert {"batch_size", "rows"} <= read.read_by_model and "width" not in read.read_by_model
+    assert len(found) > 3 and all("batch_size" not in case.set and "width" in case.set for case in found)
+
+
+def test_a_made_case_is_called_by_its_sizes(made):
+    """Are the sizes that are not the file's own in the name, as --set takes them, and is a case of the file's own said to be one?"""
+    names = [case.name for case in made("loss")[1]]
+    assert "odd (batch_size=3, input_shape=(17,))" in names
+    assert "odd, normal inputs (M=13, K=17, N=19)" in [case.name for case in made("matmul")[1]]
+    assert [case.name for case in made("fixed")[1]][:2] == ["minimal (own sizes)", "odd, normal inputs (own sizes)"]
+    assert all(case.made for case in made("loss")[1])
+
+
+def test_few_sizes_are_told(made):
+    """Does a set of made cases of one or two sizes have a sentence, and has one of several, or a declared one, none?"""
+    assert cases.few(made("fixed")[1]).startswith("All cases have the same sizes, as no other small ones were found")
+    two = [cases.Case(name, {"n": n}, made=True) for name, n in (("a", 1), ("b", 2), ("c", 1))]
+    assert "have only 2 different sizes" in cases.few(two)
+    assert cases.few(made("tied")[1]) == "" == cases.few([cases.Case("declared")])
+
+
+WHY = {
+    "--set too large": (MATMUL, {"M": "900", "K": "900", "N": "8"}, "with --set M=900, K=900, N=8: it has 817,200 input elements, and a case may have 400,000 at most; set others"),
+    "--set that Model refuses": (
+        LOSS.replace("** 2)", "** 2, dim)"), {"dim": "5"},
+        "Model.forward raised IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 5) (line 9), at batch_size=2, ",
+    ),
+    "--set empty": (MATMUL, {"M": "0"}, "Model returns no tensor, or one that is empty or without a finite number, at K=16, N=16, M=0"),
+    "weights": (
+        CLASSES.replace("def forward", "def __init__(self):\n        super().__init__()\n        self.own = nn.Linear(4096, 4096)\n\n    def forward"), {},
+        "no --set makes Model itself small enough (it has 16,781,312 weights, and a case may have 4,000,000 at most, at batch_size=2, num_classes=16); "
+        "the file may declare cases, which have no limit: CASES = [",
+    ),
+    "read by Model": (GLOBAL.replace("48", "480000"), {}, "Model's own code reads batch_size=480000, which stays, as a submission cannot be told another value); have Model take it as an argument"),
+}
+
+
+@pytest.mark.parametrize("kind", WHY)
+def test_no_case_is_told_with_the_true_cause(tmp_path, kind):
+    """Which limit is it, at which sizes, what did Model say, and does what is advised help?"""
+    text, overrides, says = WHY[kind]
+    path = tmp_path / "none.py"
+    path.write_text(text)
+    with pytest.raises(ProblemError) as caught:
+        problem.read(path, overrides).cases()
+    assert says in str(caught.value)
+    assert "no module-level sizes" not in str(caught.value)
+    if "CASES = " in says:
+        path.write_text(text + "\n" + str(caught.value).rpartition("limit: ")[2].rstrip("."))
+        assert [case.name for case in problem.read(path).cases()] == ["small"]
 
 
 def test_a_file_too_large_to_lower_says_what_helps(tmp_path):

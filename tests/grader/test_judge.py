@@ -87,6 +87,85 @@ def test_a_submission_without_a_kernel_passes_and_is_told(judged):
     assert judged(forward("return x")).doubt is None  # wrong: that is told already
 
 
+MADE = PROBLEM.split("CASES")[0].replace("batch_size = 4", "batch_size = 40").replace("features = 6", "features = 64")
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """Writes a problem without CASES, with these replacements."""
+
+    def write(*replaced: tuple[str, str]) -> Path:
+        text = MADE
+        for old, new in replaced:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "foreign.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def shown(verdict) -> str:
+    """What a wide terminal shows."""
+    console = Console(file=io.StringIO(), width=400)
+    report.show(console, verdict)
+    return console.file.getvalue()
+
+
+def test_a_made_case_that_fails_is_told_with_its_sizes(judged, foreign):
+    """Does somebody who counts on 64 features see, in report and JSON, that the failing case has 17, and may ask for it by its short name?"""
+    verdict = judged(forward("return x * self.scale + (x.shape[1] % 16 and x.shape[1] > 1)"), problem=foreign())
+    (evidence,) = verdict.stage("correct").evidence
+    assert evidence.case == "odd (batch_size=3, features=17)" and f"case           {evidence.case}" in shown(verdict)
+    assert f"wrong in: {evidence.case}; odd, normal inputs" in shown(verdict)
+    verdict = judged(RIGHT, problem=foreign(), case="odd")
+    assert [case.name for case in verdict.stage("correct").cases] == [evidence.case]
+
+
+def test_few_sizes_are_told_with_a_result_that_passed(judged, foreign):
+    """Does a report on cases of one size say what that is worth?"""
+    few = foreign(("torch.rand(batch_size, features)", "torch.rand(40, 64)"), ("return [features]", "return [64]"), ("batch_size = 40", ""), ("features = 64", ""))
+    verdict = judged(RIGHT, problem=few)
+    assert verdict.outcome is Outcome.passed
+    assert "All cases have the same sizes" in shown(verdict) and EXPLANATIONS[Reason.no_kernel] in shown(verdict)
+    assert "the same sizes" not in shown(judged(RIGHT, problem=foreign()))
+
+
+def test_a_random_problem_is_refused(judged, foreign):
+    """Is nobody graded by a Model with dropout?"""
+    with pytest.raises(ProblemError, match="Model itself is random: called twice"):
+        judged(RIGHT, problem=foreign(("return x * self.scale", "return nn.functional.dropout(x * self.scale)")))
+
+
+@pytest.mark.parametrize("line", ["return x * self.scale + torch.rand(1)", "return x * self.scale + vars(self).setdefault('drawn', torch.rand(1))"])
+def test_chance_without_a_kernel_is_no_race(judged, problem, line):  # noqa: F811
+    """Where nothing was launched: does nothing speak of races, barriers and memory?"""
+    for given in (line, line.replace("torch.rand(1)", "0 * torch.rand(1)")):
+        verdict = judged(forward(given))
+        text = shown(verdict)
+        assert not any(word in text for word in ("race", "__syncthreads", "memory that was never set")), text
+        assert (verdict.outcome is Outcome.passed) == ("0 *" in given)
+
+
+def test_chance_that_values_do_not_tell_is_told_as_chance(judged, problem):  # noqa: F811
+    """Right at first and wrong when constructed again, or called again: is the reason given without a kernel that there is not?"""
+    verdict = judged(forward("self.calls = getattr(self, 'calls', 0) + 1", "return x * self.scale + (self.calls > 1)"))
+    safe = verdict.stage("safe")
+    assert safe.reason is Reason.nondeterministic and "no kernel was launched: look for what forward draws at random" in safe.message
+    assert report.advice(safe) == ""
+
+
+def test_a_gradient_that_model_itself_loses_is_not_asked_for(judged, foreign):
+    """Model writes to a tensor of its own that its last backward needs: is a copy of it let pass?"""
+    keeps = ("self.scale = nn.Parameter(torch.ones(features))", "self.scale = nn.Parameter(torch.ones(features)); self.kept = torch.zeros(features)")
+    lines = "self.kept.copy_(x.mean(0)); self.kept = torch.tanh(self.kept * self.scale); return x * self.scale + self.kept"
+    source = RIGHT.replace(*keeps).replace("return x * self.scale", lines)
+    verdict = judged(source, problem=foreign(keeps, ("return x * self.scale", lines)))
+    assert verdict.outcome is Outcome.passed, shown(verdict)
+    assert "Model's own is lost when Model is called again" in verdict.stage("gradient").message
+
+
 # --- wrong ---
 
 # One submission that goes wrong in another way for each number of rows, so that one worker does for all.

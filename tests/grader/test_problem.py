@@ -312,6 +312,81 @@ def test_inputs_and_outputs_of_every_kind(write):
     assert [out.dtype for out in instance.expected()] == [torch.float64, torch.float64, torch.int64, torch.int64]
 
 
+CERTAIN = """
+    import torch
+    import torch.nn as nn
+
+    class Model(nn.Module):
+        def __init__(self, rate):
+            super().__init__()
+            self.layer = nn.Linear(16, 16)
+            self.norm = nn.BatchNorm1d(16)
+            self.drop = nn.Dropout(rate)
+            self.fixed = torch.ones(16)
+            self.register_buffer("drawn", torch.randn(16))
+
+        def forward(self, x):
+            return torch.softmax(self.norm(self.drop(self.layer(x))) + self.fixed + self.drawn, 1)
+
+    batch_size = 16
+    drop_rate = 0.0
+
+    def get_inputs():
+        return [torch.rand(batch_size, 16)]
+
+    def get_init_inputs():
+        return [drop_rate]
+"""
+UNCERTAIN = {
+    "dropout": ("drop_rate = 0.0", "drop_rate = 0.2", "called twice with the same inputs and weights it gives other results (dropout, say); --set drop_rate=0.0 makes it certain."),
+    "noise": ("+ self.fixed", "+ torch.rand(16)", "gives other results (dropout, say); take out of the file what Model draws."),
+    "drawn once": (
+        "torch.ones(16)", "torch.rand(16)",
+        "__init__ draws `fixed`, and a submission is given parameters and buffers alone; make a buffer of it in the file: self.register_buffer('fixed', ...).",
+    ),
+    "kept": ("return torch", "self.fixed = self.fixed + x.mean(0); return torch", "Model keeps `fixed` and `norm.running_mean` and"),
+}
+
+
+@pytest.mark.parametrize("kind", [None, *UNCERTAIN])
+def test_what_model_returns_must_be_settled(write, kind):
+    """Is a Model told whose results depend on more than a submission knows, with what helps; and is one with a drawn buffer and batch norm left alone?"""
+    old, new, says = UNCERTAIN.get(kind, ("", "", ""))
+    read = problem.read(write(CERTAIN.replace(old, new) if kind else CERTAIN))
+    cases = [Case("tiny", {"batch_size": 2}), Case("small", {})]
+    if kind is None:
+        return read.check_certain(cases)
+    with pytest.raises(ProblemError) as caught:
+        read.check_certain(cases)
+    assert says in str(caught.value)
+
+
+def test_rare_chance_is_seen(write):
+    """Is dropout seen that drops one number in a hundred, and not looked for where one feature leaves softmax no choice?"""
+    read = problem.read(write(CERTAIN.replace("drop_rate = 0.0", "drop_rate = 0.01")))
+    with pytest.raises(ProblemError, match="--set drop_rate=0.0"):
+        read.check_certain([Case("small", {})])
+
+
+def test_a_model_that_spoils_its_own_gradient(write):
+    """Is it seen that another call writes to what the backward of the one before needs, and only then?"""
+    spoils = CERTAIN.replace("return torch", "self.fixed.copy_(x.mean(0)); self.fixed = torch.tanh(self.fixed); return torch")
+    for source, later in ((CERTAIN, True), (spoils, False)):
+        assert problem.read(write(source)).instantiate(Case("small", {}), 0).differentiable_later() is later
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there the file has the GPU that it names")
+@pytest.mark.parametrize("where", ["device='cuda'", "device=torch.device('cuda:0')"])
+def test_a_file_that_names_a_gpu_runs_where_there_is_none(write, where):
+    """Inputs made on "cuda", weights and tensors of forward moved there: are they on the CPU, and the results what they are without?"""
+    plain = CERTAIN.replace("+ self.fixed", "+ torch.ones(16)")
+    source = plain.replace("batch_size, 16)", f"batch_size, 16, {where}).cuda()").replace("torch.ones(16) +", f"torch.ones(16, {where}).to('cuda') +")
+    source = source.replace("super().__init__()", "super().__init__(); self.cuda()")
+    here, there = (problem.read(write(text)).instantiate(Case("small", {}), 1) for text in (plain, source))
+    assert source.count("cuda") >= 5 and torch.equal(here.eager()[0], there.eager()[0])
+    assert there.inputs[0].device.type == "cpu"
+
+
 ODD = {
     "torch.zeros(2, dtype=torch.uint16)": "a tensor of dtype uint16",
     "torch.zeros(2).to(torch.float8_e5m2)": "a tensor of dtype float8_e5m2",
