@@ -10,6 +10,7 @@ BLOCKS: of each launch, count this many and extrapolate; where nothing depends o
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -157,5 +158,36 @@ def count(*arguments: str) -> list[dict]:
         return json.loads(Path(file.name).read_text())
 
 
+KINDS = {"program": (_program, "NAME SIZE OUT"), "cases": (_cases, "NAME OUT"), "full": (_full, "NAME OUT"), "step": (_step, "NAME OUT")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    kinds = parser.add_subparsers(dest="kind", required=True, metavar="|".join(KINDS))
+    for kind, (_, words) in KINDS.items():
+        takes = kinds.add_parser(kind)
+        for word in words.split():
+            takes.add_argument(word)
+        if kind == "program":
+            takes.add_argument("BLOCKS", nargs="?", type=int, default=0)
+    given = vars(parser.parse_args())
+    kind, name, out = given.pop("kind"), given["NAME"], Path(given["OUT"])
+    known = _names(kind)
+    if name not in known:
+        parser.error(f"{name} is none of {', '.join(known)}.")
+    if out.is_dir() or not out.parent.is_dir():  # else it would be said at the end
+        parser.error(f"{out} cannot be written: it is a folder, or in none.")
+    KINDS[kind][0](*given.values())
+
+
+def _names(kind: str) -> list[str]:
+    """What can be counted so."""
+    if kind == "program":
+        return sorted(file.stem for file in (ROOT / "benchmarks" / "micro").glob("*.cu"))
+    import references
+
+    return [references.name(file) for file in (references.counted() if kind == "cases" else references.files())]
+
+
 if __name__ == "__main__":
-    {"program": _program, "cases": _cases, "full": _full, "step": _step}[sys.argv[1]](*sys.argv[2:])
+    main()

@@ -103,6 +103,9 @@ def _bytes(path: Path) -> bytes:
 
 def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
     """The syntax tree, or why there is none."""
+    if _is_notebook(source.text):
+        message = f"{source.path.name} is a notebook: put the code of its ModelNew, imports and CUDA source included, into a .py file and hand in that."
+        return None, Broken(Reason.no_model_new, message)
     try:
         tree = syntax.parse(source.text, str(source.path))
     except SyntaxError as error:
@@ -116,6 +119,11 @@ def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
     if not [node for node in tree.body if not _is_string(node)]:
         return None, Broken(Reason.empty_file, f"{source.path.name} has no code in it.")
     return tree, None
+
+
+def _is_notebook(text: str) -> bool:
+    """Whether a file's text is Jupyter's, which Python may take for a dict."""
+    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("cells", "cell_type", "nbformat"))
 
 
 def _is_string(node: ast.stmt) -> bool:

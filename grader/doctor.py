@@ -8,6 +8,7 @@ import platform
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 from grader import sandbox
@@ -25,13 +26,13 @@ class Part:
 
 def examine() -> list[Part]:
     """Look at every part, most needed first."""
-    return [_compiler(), _ninja(), _torch(), _simt_cache(), _gpu(), _nvcc(), _sandbox()]
+    return [_compiler(), _ninja(), _torch(), _cache_folder(), _simt_cache(), _gpu(), _nvcc(), _sandbox()]
 
 
 def can_grade(parts: list[Part]) -> bool:
     """Whether kernels can be built and run here at all."""
     found = {part.name for part in parts if part.found}
-    return {"C++ compiler", "torch"} <= found and (bool({"ninja"} & found) or "GPU" not in found)
+    return {"C++ compiler", "torch", "cache folder"} <= found and (bool({"ninja"} & found) or "GPU" not in found)
 
 
 def show(console, parts: list[Part]) -> None:
@@ -62,9 +63,18 @@ def _version(*command: str) -> str:
 
 
 def _compiler() -> Part:
-    program = os.environ.get("CXX", "").split() or [shutil.which("g++") or shutil.which("c++") or "g++"]
-    costs = "No CUDA code can be built, so only files without kernels can be graded."
-    return Part("C++ compiler", _version(*program, "--version"), costs, "apt install g++")
+    from simt.compilers import compiler
+    from simt.errors import NoCompiler
+
+    compiler.cache_clear()  # it may have been installed since
+    try:
+        return Part("C++ compiler", compiler()[1])
+    except NoCompiler as error:
+        said, _, mend = str(error).rstrip(".").partition(": ")
+    except ValueError as error:  # of a quotation mark that stands alone
+        said, mend = f"CXX cannot be read ({error})", "unset CXX, or set it to g++ 11 or clang++ 14 or later"
+    costs = f"{said}. No CUDA code can be built, so only files without kernels can be graded."
+    return Part("C++ compiler", "", costs, mend if os.environ.get("CXX", "").strip() else "apt install g++")
 
 
 def _ninja() -> Part:
@@ -81,16 +91,35 @@ def _torch() -> Part:
     return Part("torch", f"torch {torch.__version__}, Python {platform.python_version()}")
 
 
+def _cache_folder() -> Part:
+    """Whether what is built can be kept. It is tried: the folders are made if they are missing, and something is written."""
+    costs = "Nothing can be built, and so nothing graded"
+    mend = "set SIMT_CACHE and XDG_CACHE_HOME to folders that can be written"
+    try:
+        for folder in (sandbox.simt_cache(), sandbox.extensions("")):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                with tempfile.TemporaryFile(dir=folder) as file:
+                    file.write(b"?")
+            except OSError as error:
+                return Part("cache folder", "", f"{costs}: {folder} cannot be written ({error.strerror}).", mend)
+        return Part("cache folder", str(sandbox.simt_cache()))
+    except RuntimeError as error:  # there is no home
+        return Part("cache folder", "", f"{costs}: {str(error).rstrip('.')}.", mend)
+
+
 def _simt_cache() -> Part:
+    from simt import build
+    from simt.errors import BuildError
+
     costs = "The first build on this machine takes about 30 s longer."
     mend = "grading any file, or make demo, fills it"
+    if not _cache_folder().found:  # said above, and so is the rest
+        return Part("warm cache", "", costs)
     try:
-        from simt import build, cache_dir
-
-        warm = build.warm()
-    except Exception:  # no torch, or no compiler: said above
+        return Part("warm cache", "filled" if build.warm() else "", costs, mend)
+    except (ImportError, BuildError, ValueError):  # no torch, or no compiler
         return Part("warm cache", "", costs, mend)
-    return Part("warm cache", str(cache_dir()) if warm else "", costs, mend)
 
 
 def _gpu() -> Part:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 import re
 import shutil
 import string
+import sys
 from pathlib import Path
 
 from grader import student
 
 TEMPLATES = Path(__file__).parent / "templates"
+LONGEST = 60  # letters of a name: those of files, and of folders that builds are kept in, begin with it
 
 
 class CannotMake(ValueError):
@@ -23,13 +26,12 @@ def problem(name: str, model: Path | None = None, folder: Path = student.KERNELS
     name: a Python identifier in small letters, for the kernels are called after it. model: a KernelBench file that becomes
     model.py as it is. Raises CannotMake where the name is none, the folder exists already, or the file is no problem.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise CannotMake(f"{name!r} is no name for a problem: take small letters, digits and _, beginning with a letter.")
-    if name.endswith("_backward"):
-        raise CannotMake(f"{name}: names that end in _backward stand for the gradients of a problem. Take another name.")
+    _check_name(name)
     place = folder / name
     if place.exists():
         raise CannotMake(f"{place} is there already; nothing was changed. Take another name, or remove it first.")
+    if _importable(name):
+        raise CannotMake(f"{name} is the name of a Python module, which kernels_student/{name}.py would stand in the way of. Take another name.")
     text = _checked(model) if model else (TEMPLATES / "model.py.txt").read_text(encoding="utf-8")
     files = {"model.py": text if model else string.Template(text).substitute(name=name)}
     for file in ("solution.py", "hints.toml"):
@@ -44,6 +46,31 @@ def problem(name: str, model: Path | None = None, folder: Path = student.KERNELS
         shutil.rmtree(place, ignore_errors=True)
         raise CannotMake(f"{place} cannot be written ({error.strerror}); nothing was left behind.") from None
     return made
+
+
+def _check_name(name: str) -> None:
+    """Raise CannotMake where a name cannot be a problem's, whatever problems and modules there are."""
+    if len(name) > LONGEST:
+        raise CannotMake(f"{name[:20]}… has {len(name)} letters, and a name has {LONGEST} at most. Take a shorter one.")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise CannotMake(f"{name!r} is no name for a problem: take small letters, digits and _, beginning with a letter.")
+    if keyword.iskeyword(name):
+        raise CannotMake(f"{name} is a keyword of Python's. Take another name.")
+    if name in ("model", "solution", "backward", "hints", "steps"):
+        raise CannotMake(f"{name} is what a part of each problem is called. Take another name.")
+    if name.endswith("_backward"):
+        raise CannotMake(f"{name}: names that end in _backward stand for the gradients of a problem. Take another name.")
+
+
+def _importable(name: str) -> bool:
+    """Whether `import NAME` gives a module, or a package of this project. A mere folder of that name does not count."""
+    if name in sys.stdlib_module_names or name in sys.modules or (student.ROOT / name).is_dir():
+        return True
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return True  # it is there, and broken
+    return found is not None and found.origin is not None
 
 
 def _checked(model: Path) -> str:

@@ -24,12 +24,13 @@ OPEN = re.compile(r"^(?P<indent>\s*)(?P<comment>//|\#)\s*>>>\s*exercise:\s*(?P<h
 CLOSE = re.compile(r"^\s*(//|\#)\s*<<<\s*$")
 DEFECT = re.compile(r"^\s*//\s*>>>\s*defect:\s*(?P<what>.*?)\s*$")
 INSTEAD = re.compile(r"^\s*//\s*---\s*$")
+NEARLY = re.compile(r">>>\s*(?P<what>exercise|defect)\b", re.IGNORECASE)  # a mark, or what was meant as one
 MARK = "YOUR CODE HERE"
 STAMP = re.compile(r"^# Made from .*; skeleton (?P<print>[0-9a-f]{12})\.$", re.MULTILINE)
 
 
 class ExerciseError(ValueError):
-    """A solution whose exercise markers do not make a skeleton; str() says which line and why."""
+    """A solution whose exercise markers do not make a skeleton, or hints that cannot be read; str() says which file and line, and why."""
 
 
 def problem_of(exercise: str) -> str:
@@ -85,16 +86,31 @@ def empty_places(text: str) -> list[int]:
 def given_lines(text: str, exercise: str) -> set[int]:
     """Lines, from 1, that a file has from the exercise's stub: none where it was not made from it, that is where it lacks most of the stub.
 
-    None either in a copy without solutions, which cannot make the stub again.
+    None either where the stub cannot be made again: in a copy without solutions, and from a solution that makes none.
     """
-    source = source_of(exercise)
-    if not source.is_file():
+    stub = [line for line in (_made(exercise) or "").splitlines() if line.strip()]
+    if not stub:
         return set()
-    stub = [line for line in skeleton(source.read_text(encoding="utf-8"), exercise).splitlines() if line.strip()]
     lines = text.splitlines()
     if 2 * len(set(stub) & set(lines)) < len(set(stub)):
         return set()
     return {number for number, line in enumerate(lines, 1) if line in stub}
+
+
+def outside_places(text: str, exercise: str) -> set[int]:
+    """The given lines of a file, which stand outside of its marked places; none where the exercise has defects, which stand in given lines."""
+    try:
+        defective = any(DEFECT.match(line) for line in _solution(exercise).splitlines())
+    except (OSError, ExerciseError):
+        return set()
+    return set() if defective else given_lines(text, exercise)
+
+
+def still_empty(text: str) -> str:
+    """Which marked places of a student's file are empty, in a sentence; empty where none is."""
+    empty = empty_places(text)
+    where = f"place in line {empty[0]}" if len(empty) == 1 else f"places in lines {', '.join(map(str, empty))}"
+    return f"Still empty: the marked {where}. Only all together can be right." if empty else ""
 
 
 def exercise_of(submission: Path, problem: str) -> str:
@@ -112,11 +128,12 @@ def skeleton(solution_source: str, name: str) -> str:
     A section runs from `// >>> exercise: HINT` to `// <<<` inside a CUDA string, from `# >>> exercise: HINT` to
     `# <<<` in Python. A section that begins with `// >>> defect: WHAT IS WRONG` is to be found and mended: what stands
     between `// ---` and `// <<<`, as comments, takes the place of the right lines before it, and nothing marks it.
-    The head docstring becomes the assignment. A source without sections is returned as it is,
-    so a skeleton's skeleton is itself. Raises ExerciseError where a section is not closed, opened twice, or leaves
-    a file that Python cannot parse.
+    The head docstring becomes the assignment, whatever it says of marks. A source without sections is returned as it is,
+    so a skeleton's skeleton is itself. Raises ExerciseError where a section is not closed, opened twice, marked where no mark
+    counts, or leaves a file that Python cannot parse.
     """
-    broken, defects = _with_defects(solution_source, name)
+    lines = _placed(solution_source, name)
+    broken, defects = _with_defects(lines, name)
     body, hints = _cut(broken, name)
     if not hints and not defects:
         return solution_source
@@ -124,7 +141,7 @@ def skeleton(solution_source: str, name: str) -> str:
     try:
         stamp = fingerprint(body)
     except SyntaxError as error:
-        raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
+        raise ExerciseError(f"{_short_source(name)}: without its exercises the file does not parse ({error.msg}).") from None
     return f"{body.rstrip()}\n\n# Made from {_short_source(name)} by `grader student`; skeleton {stamp}.\n"
 
 
@@ -132,7 +149,7 @@ def is_untouched(source: str, problem_name: str) -> bool:
     """True if a submission is the skeleton, whatever was done to its comments, docstrings and spaces.
 
     An older skeleton, known by the stamp in its last line, is untouched too. A file that does not parse is not.
-    Where the solution was not handed out, the skeleton's fingerprint was.
+    Where the solution was not handed out, the skeleton's fingerprint was; it serves where the solution makes no skeleton, too.
     """
     try:
         mine = fingerprint(source)
@@ -141,17 +158,17 @@ def is_untouched(source: str, problem_name: str) -> bool:
     stamp = STAMP.search(source)
     if stamp and stamp["print"] == mine:
         return True
-    solution = source_of(problem_name)
-    if not solution.is_file():
+    made = _made(problem_name)
+    if made is None:
         return _prints().get(problem_name) == mine
-    made = skeleton(solution.read_text(encoding="utf-8"), problem_name)
     return bool(STAMP.search(made)) and fingerprint(made) == mine
 
 
 def write_all() -> tuple[list[Path], list[Path]]:
     """Write kernels_student/NAME.py for every solution, and the fingerprints of all. Returns (written, kept).
 
-    A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one. Raises OSError, which names the file.
+    A file that someone has worked on is kept: it is never overwritten; delete it to get a fresh one. Raises OSError, which names the file,
+    and ExerciseError for a solution or hints that are not as they should be; nothing is written then.
     """
     written, kept = [], []
     if KERNELS_STUDENT.exists() and not KERNELS_STUDENT.is_dir():
@@ -174,7 +191,7 @@ def write_all() -> tuple[list[Path], list[Path]]:
 
 
 def check_all() -> list[str]:
-    """One sentence for each student file that is missing, not as its solution makes it, or without a solution."""
+    """One sentence for each student file that is missing, not as its solution makes it, or without a solution. Raises ExerciseError."""
     if KERNELS_STUDENT.exists() and not KERNELS_STUDENT.is_dir():
         return ["kernels_student is no folder."]
     wanted = _wanted()
@@ -230,15 +247,37 @@ def _student_text(path: Path) -> str:
 
 
 def _wanted() -> dict[Path, str]:
-    """Each student file's path and text. Solutions without a marked section have no student file."""
+    """Each student file's path and text. Raises ExerciseError, for hints that cannot be used too."""
+    from grader import hints
+
+    hints.check(KERNELS_REF)
     wanted = {}
-    sources = {p.parent.name: p for p in KERNELS_REF.glob("*/solution.py")}
-    sources |= {p.parent.name + BACKWARD: p for p in KERNELS_REF.glob("*/backward.py")}
-    for name, solution in sorted(sources.items()):
-        text = skeleton(solution.read_text(encoding="utf-8"), name)
-        if STAMP.search(text):
-            wanted[KERNELS_STUDENT / f"{name}.py"] = text
+    names = [p.parent.name for p in KERNELS_REF.glob("*/solution.py")]
+    names += [p.parent.name + BACKWARD for p in KERNELS_REF.glob("*/backward.py")]
+    for name in sorted(names):
+        text = skeleton(_solution(name), name)
+        if not STAMP.search(text):
+            said = "nothing in it is marked, so that no exercise can be made. What students write stands between `// >>> exercise: HINT` and `// <<<`."
+            raise ExerciseError(f"{_short_source(name)}: {said}")
+        wanted[KERNELS_STUDENT / f"{name}.py"] = text
     return wanted
+
+
+def _solution(exercise: str) -> str:
+    """The text of the file that an exercise is made from, without a byte order mark. Raises OSError and ExerciseError."""
+    try:
+        return source_of(exercise).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ExerciseError(f"{_short_source(exercise)}: line {line} is not UTF-8 text: save the file as UTF-8.") from None
+
+
+def _made(exercise: str) -> str | None:
+    """The exercise's skeleton; None where there is no solution or none that makes one: whoever grades is not told of an author's mistakes."""
+    try:
+        return skeleton(_solution(exercise), exercise)
+    except (OSError, ExerciseError):
+        return None
 
 
 def _prints() -> dict[str, str]:
@@ -280,60 +319,91 @@ def _c_tokens(text: str) -> str:
     return " ".join(match["token"] for match in C_TOKEN.finditer(text) if match["token"] is not None)
 
 
-def _with_defects(source: str, name: str) -> tuple[str, int]:
-    """The source with each defect in the place of the lines that it spoils, and how many there are."""
-    kept: list[str] = []
+def _placed(source: str, name: str) -> list[tuple[int, str]]:
+    """The lines of a solution with their numbers, from 1; its head docstring, in which no mark counts, is one of them.
+    Raises ExerciseError for a mark that would make no exercise."""
+    try:
+        tree = syntax.parse(source)
+    except SyntaxError as error:
+        place = f"line {error.lineno}" if error.lineno else "it"
+        raise ExerciseError(f"{_short_source(name)}: Python cannot parse {place} ({error.msg}).") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # null characters; too deep for Python's parser
+        raise ExerciseError(f"{_short_source(name)}: Python cannot parse it ({str(error) or 'it is nested too deeply'}).") from None
+    lines = list(enumerate(source.split("\n"), 1))
+    if ast.get_docstring(tree) is not None:
+        first, last = tree.body[0].lineno, tree.body[0].end_lineno
+        lines[first - 1 : last] = [(first, "\n".join(line for _, line in lines[first - 1 : last]))]
+    strings = [node for node in ast.walk(tree) if isinstance(node, (ast.Constant, ast.JoinedStr))]
+    inside = {n for node in strings for n in range(node.lineno + 1, node.end_lineno + 1)}  # lines that begin in a string
+    for number, line in lines:
+        nearly = NEARLY.search(line)
+        if not nearly or "\n" in line:
+            continue
+        opens, sign = OPEN.match(line), "//" if number in inside else "#"
+        if nearly["what"].lower() == "defect" and not (DEFECT.match(line) and sign == "//"):
+            raise ExerciseError(f"{_short_source(name)}: line {number} marks no defect. `// >>> defect: WHAT IS WRONG` does, as a line of the CUDA source.")
+        if nearly["what"].lower() == "exercise" and not (opens and opens["comment"] == sign):
+            here = "the CUDA source" if sign == "//" else "Python"
+            raise ExerciseError(f"{_short_source(name)}: line {number} marks no exercise. In {here} `{sign} >>> exercise: HINT` does, as a line of its own.")
+    return lines
+
+
+def _with_defects(lines: list[tuple[int, str]], name: str) -> tuple[list[tuple[int, str]], int]:
+    """The lines with each defect in the place of the lines that it spoils, and how many there are."""
+    kept: list[tuple[int, str]] = []
     opened = defects = 0
     spoiling = False
-    for number, line in enumerate(source.splitlines(), 1):
+    where = _short_source(name)
+    for number, line in lines:
         if found := DEFECT.match(line):
             if opened or not found["what"]:
                 why = f"inside the one opened at line {opened}" if opened else "and does not say what is wrong"
-                raise ExerciseError(f"{name}: line {number} opens a defect {why}.")
+                raise ExerciseError(f"{where}: line {number} opens a defect {why}.")
             opened, spoiling, defects = number, False, defects + 1
         elif opened and OPEN.match(line):
-            raise ExerciseError(f"{name}: line {number} opens an exercise inside the defect opened at line {opened}.")
+            raise ExerciseError(f"{where}: line {number} opens an exercise inside the defect opened at line {opened}.")
         elif opened and INSTEAD.match(line):
             spoiling = True
         elif opened and CLOSE.match(line):
             if not spoiling:
-                raise ExerciseError(f"{name}: the defect opened at line {opened} has no `// ---` with the spoilt lines after it.")
+                raise ExerciseError(f"{where}: the defect opened at line {opened} has no `// ---` with the spoilt lines after it.")
             opened = 0
         elif not opened:
-            kept.append(line)
+            kept.append((number, line))
         elif spoiling:
-            kept.append(re.sub(r"^(\s*)// ?", r"\1", line))
+            kept.append((number, re.sub(r"^(\s*)// ?", r"\1", line)))
     if opened:
-        raise ExerciseError(f"{name}: the defect opened at line {opened} is never closed.")
-    return "\n".join(kept) + "\n", defects
+        raise ExerciseError(f"{where}: the defect opened at line {opened} is never closed; a line `// <<<` does that.")
+    return kept, defects
 
 
-def _cut(source: str, name: str) -> tuple[str, list[str]]:
-    """The source with each section replaced by its comment, and the hints in order."""
+def _cut(lines: list[tuple[int, str]], name: str) -> tuple[str, list[str]]:
+    """The text of the lines with each section replaced by its comment, and the hints in order."""
     kept: list[str] = []
     hints: list[str] = []
-    opened = 0
-    for number, line in enumerate(source.splitlines(), 1):
+    opened, sign = 0, ""
+    where = _short_source(name)
+    for number, line in lines:
         start = OPEN.match(line)
         if start:
             if opened:
-                raise ExerciseError(f"{name}: line {number} opens an exercise inside the one opened at line {opened}.")
+                raise ExerciseError(f"{where}: line {number} opens an exercise inside the one opened at line {opened}.")
             if not start["hint"]:
-                raise ExerciseError(f"{name}: the exercise at line {number} has no hint.")
-            opened = number
+                raise ExerciseError(f"{where}: the exercise at line {number} has no hint.")
+            opened, sign = number, start["comment"]
             hints.append(start["hint"])
-            kept.append(f"{start['indent']}{start['comment']} {MARK}: {start['hint']}")
-            if start["comment"] == "#":
+            kept.append(f"{start['indent']}{sign} {MARK}: {start['hint']}")
+            if sign == "#":
                 # A suite must not be left empty; where statements remain, this one says which part is missing.
                 kept.append(f"{start['indent']}raise NotImplementedError({start['hint']!r})")
         elif CLOSE.match(line):
             if not opened:
-                raise ExerciseError(f"{name}: line {number} closes an exercise that was never opened.")
+                raise ExerciseError(f"{where}: line {number} closes an exercise that was never opened.")
             opened = 0
         elif not opened:
             kept.append(line)
     if opened:
-        raise ExerciseError(f"{name}: the exercise opened at line {opened} is never closed.")
+        raise ExerciseError(f"{where}: the exercise opened at line {opened} is never closed; a line `{sign} <<<` does that.")
     return "\n".join(kept) + "\n", hints
 
 
@@ -342,7 +412,7 @@ def _assignment(body: str, name: str, hints: list[str], defects: int = 0) -> str
     try:
         tree = syntax.parse(body)
     except SyntaxError as error:
-        raise ExerciseError(f"{name}: without its exercises the file does not parse ({error.msg}).") from None
+        raise ExerciseError(f"{_short_source(name)}: without its exercises the file does not parse ({error.msg}).") from None
     goal = ast.get_docstring(tree) or name
     places = "one place" if len(hints) == 1 else f"{len(hints)} places"
     computes, has = ("has the gradients that", "has") if name.endswith(BACKWARD) else ("computes what", "computes")
@@ -352,14 +422,14 @@ def _assignment(body: str, name: str, hints: list[str], defects: int = 0) -> str
     ]
     task = f"fill in the {places} marked {MARK}"
     if defects:
-        many = "1 defect is" if defects == 1 else f"{defects} defects are"
-        task = f"{many} in this file, unmarked. Find and mend each" + (f"; {task}" if hints else "")
+        many, all_ = ("1 defect is", "it") if defects == 1 else (f"{defects} defects are", "each")
+        task = f"{many} in this file, unmarked. Find and mend {all_}" + (f"; {task}" if hints else "")
+    aim = f"Your task: {task}, so that ModelNew {computes} Model in\nkernels_ref/{problem_of(name)}/model.py {has}, for any shape."
     text = "\n".join(
         [
             f"{goal}",
             "",
-            f"Your task: {task}, so that ModelNew {computes} Model in",
-            f"kernels_ref/{problem_of(name)}/model.py {has}, for any shape.",
+            textwrap.fill(aim, 112, break_long_words=False) if defects else aim,
             "",
             *todo,
             *([""] if todo else []),
@@ -367,7 +437,7 @@ def _assignment(body: str, name: str, hints: list[str], defects: int = 0) -> str
         ]
     )
     text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    lines = body.splitlines()
+    lines = body.split("\n")
     if ast.get_docstring(tree) is not None:
         lines = lines[: tree.body[0].lineno - 1] + lines[tree.body[0].end_lineno :]
     return f'"""{text}\n"""\n' + "\n".join(lines).rstrip() + "\n"

@@ -201,6 +201,31 @@ def test_a_model_new_that_is_not_a_class_statement_is_left_to_the_run(text):
     assert verdict_on(text) is None
 
 
+NOTEBOOK = """{
+ "cells": [
+  {"cell_type": "code", "execution_count": null, "metadata": {}, "outputs": [], "source": ["class ModelNew(nn.Module):\\n", "    pass"]}
+ ],
+ "metadata": {},
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"""
+
+
+@pytest.mark.parametrize("text", [NOTEBOOK, NOTEBOOK.replace("null", "1"), NOTEBOOK.rstrip("}\n"), "\n" + NOTEBOOK])
+@pytest.mark.parametrize("name", ["it.ipynb", "it.py"])
+def test_a_notebook_is_told(text, name):
+    """Is a notebook called one, whole or cut off, and is it said what to hand in?"""
+    tree, broken = contract.parse(Source(Path(name), text, ""))
+    said = f"{name} is a notebook: put the code of its ModelNew, imports and CUDA source included, into a .py file and hand in that."
+    assert tree is None and (broken.reason, broken.message) == (Reason.no_model_new, said)
+
+
+def test_a_file_about_notebooks_is_none():
+    """Is Python that only names a notebook's parts read as Python?"""
+    assert verdict_on(GOOD + "KEYS = {\"cells\": 1, \"cell_type\": 2, \"nbformat\": 4}\n") is None
+
+
 # --- lines ---
 
 

@@ -1,5 +1,6 @@
 """grader new: is the skeleton of a problem a problem?"""
 
+import re
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from grader import new, problem, student
+from grader.cases import DISTRIBUTIONS
 from grader.cli import cli
 from grader.judge import grade
 
@@ -40,6 +42,39 @@ def test_refuses_names_that_are_none(name, tmp_path):
     with pytest.raises(new.CannotMake):
         new.problem(name, folder=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+SAID = {  # why each of these is no name
+    "n" * 301: "nnnnnnnnnnnnnnnnnnnn… has 301 letters, and a name has 60 at most.",
+    "é" * 70: "has 70 letters",
+    "class": "class is a keyword of Python's.",
+    "model": "model is what a part of each problem is called.",
+    "solution": "is what a part of each problem is called.",
+    **{name: f"{name} is the name of a Python module, which kernels_student/{name}.py" for name in ("torch", "grader", "simt", "test", "tests", "json", "numpy", "pytest")},
+}
+
+
+@pytest.mark.parametrize("name", SAID, ids=lambda name: name[:8])
+def test_says_why_a_name_is_none(name):
+    """Does the command end with status 2 and a sentence that says why, and make nothing?"""
+    done = CliRunner().invoke(cli, ["new", name])
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit) and SAID[name] in " ".join(done.output.split())
+    assert len(name) > 60 or not (student.KERNELS_REF / name).exists()
+
+
+def test_takes_the_longest_name_and_one_of_a_folder(tmp_path, monkeypatch):
+    """Is a name as long as they may be taken, and one that a folder beside the command has, which is no module?"""
+    (tmp_path / "here" / "my_problem").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    for name in ("n" * 60, "my_problem"):
+        assert len(new.problem(name, folder=tmp_path / "ref")) == 3
+
+
+def test_the_model_names_every_kind_of_inputs(tmp_path):
+    """Does the comment above CASES list what "inputs" may be?"""
+    text = new.problem("mine", folder=tmp_path)[0].read_text()
+    said = re.search(r'"inputs" is (.*?);', text.replace("\n# ", " "))[1]
+    assert re.findall(r"[a-z_]+", said.replace("(get_inputs as it is)", "").replace(" or ", " ")) == list(DISTRIBUTIONS)
 
 
 def test_overwrites_nothing(tmp_path):

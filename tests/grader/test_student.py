@@ -4,8 +4,10 @@ import ast
 import re
 
 import pytest
+from click.testing import CliRunner
 
 from grader import student
+from grader.cli import cli
 
 SOLUTION = '''"""double_it: one thread an element.
 
@@ -87,6 +89,14 @@ def test_everything_outside_the_sections_is_kept():
         (SOLUTION.replace("        # <<<\n", ""), "opened at line 21 is never closed"),
         (SOLUTION.replace("    // >>> exercise: find this thread's element; double it (about 2 lines)\n", ""), "line 13 closes"),
         (SOLUTION.replace(": launch the kernel (about 1 line)", ":"), "line 21 has no hint"),
+        (SOLUTION.replace("// >>> exercise: find", "/* >>> exercise: find"), "line 11 marks no exercise. In the CUDA source `// >>> exercise: HINT` does"),
+        (SOLUTION.replace("    // >>> exercise: find", "    int i;  // >>> exercise: find"), "line 11 marks no exercise"),
+        (SOLUTION.replace("// >>> exercise: find", "# >>> exercise: find"), "line 11 marks no exercise. In the CUDA source `//"),
+        (SOLUTION.replace("# >>> exercise: launch", "# >>> Exercise, launch"), "line 21 marks no exercise. In Python `# >>> exercise: HINT` does"),
+        (SOLUTION.replace("# >>> exercise: launch", "# >>> defect: launch"), "line 21 marks no defect. `// >>> defect: WHAT IS WRONG` does, as a line of the CUDA"),
+        (SOLUTION.replace("import torch\n", "import torch as\n"), "Python cannot parse line 6"),
+        (SOLUTION.replace("import torch\n", "import torch; x = '\0'\n"), "Python cannot parse it (source code string cannot contain null bytes)"),
+        (SOLUTION.replace("return kernels.double_it(x)\n        # <<<\n", "if True:\n            pass\n        # <<<\n            x = 1\n"), "without its exercises the file does not parse"),
     ],
 )
 def test_wrong_markers_are_refused(broken, says):
@@ -94,6 +104,17 @@ def test_wrong_markers_are_refused(broken, says):
     with pytest.raises(student.ExerciseError) as caught:
         student.skeleton(broken, "double_it")
     assert says in str(caught.value)
+
+
+def test_a_mark_in_the_head_is_a_text():
+    """Is a mark that the head docstring shows no place, whatever stands before it, and is it kept?"""
+    told = SOLUTION.replace("y[i] = 2 * x[i]\n", "y[i] = 2 * x[i]\n// >>> exercise: as this shows\n// <<<\n", 1)
+    made = student.skeleton("# ours\n" + told, "double_it")
+    head = ast.get_docstring(ast.parse(made))
+    assert "\n// >>> exercise: as this shows\n// <<<\n" in head and "fill in the 2 places" in head
+    assert made.count(student.MARK + ":") == 2 and "# ours\n" in made
+    alone = '"""Of double_it.\n\n// >>> exercise: nothing\n// <<<\n"""\n\nimport torch\n'
+    assert student.skeleton(alone, "double_it") == alone
 
 
 # A solution whose exercise is handed out broken.
@@ -109,7 +130,8 @@ def test_a_defect_takes_the_place_of_the_right_lines():
     for gone in ("if (i < n)", "const int i", "defect:", "// ---", "<<<\n", "threads to spare"):
         assert gone not in made
     head = ast.get_docstring(ast.parse(made))
-    assert "1 defect is in this file, unmarked. Find and mend each; fill in the one place marked YOUR CODE HERE" in head
+    assert "1 defect is in this file, unmarked. Find and mend it; fill in the one place marked YOUR CODE HERE" in head
+    assert max(map(len, head.splitlines())) <= 112 and "so that ModelNew computes what Model in" in " ".join(head.split())
     assert student.skeleton(made, "double_it") == made
 
 
@@ -117,6 +139,8 @@ def test_a_defect_takes_the_place_of_the_right_lines():
     ("broken", "says"),
     [
         (DEFECTIVE.replace("    // ---\n", ""), "has no `// ---`"),
+        (DEFECTIVE.replace(": launch the kernel (about 1 line)", ":"), "the exercise at line 23 has no hint"),
+        (DEFECTIVE.replace("        # <<<\n", ""), "the exercise opened at line 23 is never closed; a line `# <<<` does that"),
         (DEFECTIVE.replace("    // <<<\n}", "}"), "opens an exercise inside the defect opened at line 11"),
         (DEFECTIVE.replace("    // <<<\n}", "}").split("class ModelNew")[0], "the defect opened at line 11 is never closed"),
         (DEFECTIVE.replace(": the last block has threads to spare", ":"), "line 11 opens a defect and does not say what is wrong"),
@@ -227,6 +251,34 @@ def test_work_that_is_not_utf8_is_kept(house):
     path.write_bytes(MADE.replace("int n) {", "int n) { y[0] = 'ü';").encode("latin-1"))
     assert student.check_all() == ["kernels_student/double_it.py is not what kernels_ref/double_it/solution.py makes."]
     assert student.write_all() == ([], [path]) and "'ü'" in path.read_text(encoding="latin-1")
+
+
+def test_a_byte_order_mark_is_no_harm(house):
+    """Does a solution that an editor began with a byte order mark make the same file, and is that told from work?"""
+    (house / "kernels_ref" / "double_it" / "solution.py").write_bytes(b"\xef\xbb\xbf" + SOLUTION.encode())
+    student.write_all()
+    assert (house / "kernels_student" / "double_it.py").read_text() == MADE and student.is_untouched(MADE, "double_it")
+
+
+UNFIT = {
+    "not UTF-8": (SOLUTION.replace("2 * x", "2 * ü", 1).encode("latin-1"), "line 3 is not UTF-8 text: save the file as UTF-8."),
+    "not Python": (SOLUTION.encode() + b"def\n", "Python cannot parse line 24 (invalid syntax)."),
+    "no mark": (re.sub(r" *(//|#) (>>>|<<<).*\n", "", SOLUTION).encode(), "nothing in it is marked, so that no exercise can be made."),
+}
+
+
+@pytest.mark.parametrize("way", UNFIT)
+def test_a_solution_that_makes_no_exercise_is_refused(house, way):
+    """Is its author told in one sentence with status 2, and is a student's file graded all the same?"""
+    text, said = UNFIT[way]
+    student.write_all()
+    (house / "kernels_ref" / "double_it" / "solution.py").write_bytes(text)
+    for command in (["student"], ["student", "--check"]):
+        done = CliRunner().invoke(cli, command)
+        assert done.exit_code == 2 and f"Error: kernels_ref/double_it/solution.py: {said}" in done.output
+    assert student.is_untouched(MADE, "double_it") and not student.is_untouched(SOLUTION, "double_it")
+    assert not student.is_untouched("x = 1\n", "double_it")
+    assert student.given_lines(MADE, "double_it") <= set(range(99))
 
 
 def test_a_student_file_without_a_solution_is_told(house):

@@ -19,6 +19,7 @@ from grader import problem, student
 from grader.cases import Case
 from grader.judge import Limits, grade
 from grader.verdict import Outcome
+from tests.kernels_ref.inputs import copied, is_floating, to, without_images
 from tests.sample import sample
 
 KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
@@ -94,11 +95,12 @@ def upstream_of(instance):
 
 def gradients(model, inputs, upstream, wanted=None, **options):
     """{number or name: gradient} for the inputs and parameters, or those that are wanted."""
-    leaves = dict(enumerate(x.clone() for x in inputs)) | dict(model.named_parameters())
+    inputs = copied(inputs)
+    leaves = {n: x for n, x in enumerate(inputs) if is_floating(x)} | dict(model.named_parameters())
     for key, leaf in leaves.items():
         leaf.requires_grad_(wanted is None or key in wanted)
     with simt.run(**options) if ON_CPU and options else contextlib.nullcontext():
-        model(*(leaves[n] for n in range(len(inputs)))).backward(upstream)
+        model(*inputs).backward(upstream)
     found = {key: leaf.grad for key, leaf in leaves.items() if leaf.grad is not None}
     for leaf in leaves.values():
         leaf.grad = None
@@ -110,6 +112,8 @@ def truth(instance, upstream, unit=0.0):
     generator = torch.Generator().manual_seed(1)
 
     def moved(value):
+        if not is_floating(value):
+            return value
         noise = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(DEVICE)
         return value.detach().double() * (1 + unit * noise)
 
@@ -137,11 +141,12 @@ def test_gradcheck(name, small):
     instance = instance_of(name, small)
     model = ours(name, instance, torch.float64)
     names = [key for key, _ in model.named_parameters()]
-    values = [x.double().requires_grad_() for x in instance.inputs] + [p.detach().clone().requires_grad_() for p in model.parameters()]
+    places = [n for n, x in enumerate(instance.inputs) if is_floating(x)]
+    values = [instance.inputs[n].double().requires_grad_() for n in places] + [p.detach().clone().requires_grad_() for p in model.parameters()]
 
     def function(*values):
-        inputs, weights = values[: len(instance.inputs)], values[len(instance.inputs) :]
-        return functional_call(model, dict(zip(names, weights)), inputs)
+        inputs, weights = dict(enumerate(instance.inputs)) | dict(zip(places, values)), values[len(places) :]
+        return functional_call(model, dict(zip(names, weights)), tuple(inputs.values()))
 
     assert torch.autograd.gradcheck(function, values)
 
@@ -200,7 +205,7 @@ def test_strides_of_the_inputs_do_not_matter(name):
     instance = instance_of(name, usual(name))
     model, upstream = ours(name, instance), upstream_of(instance)
     right = gradients(model, instance.inputs, upstream)
-    turned = [x.transpose(-1, -2).contiguous().transpose(-1, -2) for x in instance.inputs]
+    turned = [x.transpose(-1, -2).contiguous().transpose(-1, -2) if is_floating(x) and x.dim() > 1 else x for x in instance.inputs]
     got = gradients(model.to(memory_format=torch.channels_last), turned, upstream)
     assert all(torch.equal(right[key], got[key]) for key in right)
 
@@ -222,10 +227,11 @@ def test_two_calls_before_one_backward(name):
     instance = instance_of(name, usual(name))
     model, upstream = ours(name, instance), upstream_of(instance)
     right = gradients(model, instance.inputs, upstream)
-    inputs = [x.clone().requires_grad_() for x in instance.inputs]
-    y, other = model(*inputs), model(*(1 - x for x in inputs))
-    got = torch.autograd.grad(y, inputs, upstream)
-    assert all(torch.equal(right[n], gradient) for n, gradient in enumerate(got))
+    inputs = [x.requires_grad_() if is_floating(x) else x for x in copied(instance.inputs)]
+    y, other = model(*inputs), model(*(1 - x if is_floating(x) else x for x in inputs))
+    wanted = {n: x for n, x in enumerate(inputs) if is_floating(x)}
+    got = torch.autograd.grad(y, list(wanted.values()), upstream)
+    assert got and all(torch.equal(right[n], gradient) for n, gradient in zip(wanted, got))
     assert other.shape == y.shape
 
 
@@ -234,9 +240,10 @@ def test_an_empty_batch(name):
     """Do no images give an empty gradient of x and zeros for the weights?"""
     instance = instance_of(name, usual(name))
     model, upstream = ours(name, instance), upstream_of(instance)
-    inputs = [instance.inputs[0][:0], *instance.inputs[1:]]
+    inputs = without_images(instance)
     got = gradients(model, inputs, upstream[:0])
-    assert got[0].shape == inputs[0].shape
+    first = next(n for n, x in enumerate(inputs) if is_floating(x))
+    assert got[first].shape == inputs[first].shape
     assert all(not gradient.any() for gradient in got.values())
 
 
@@ -245,7 +252,7 @@ def test_half_is_refused(name):
     """Is half precision, which the kernels are not made for, refused with what to do about it?"""
     instance = instance_of(name, usual(name))
     with pytest.raises(RuntimeError, match=r"not float32 or float64: use \.float\(\)"):
-        ours(name, instance)(*(x.half() for x in instance.inputs))
+        ours(name, instance)(*to(instance.inputs, torch.half))
 
 
 @pytest.mark.skipif(not ON_CPU, reason="simt's checks are for kernels on the CPU")
@@ -256,7 +263,7 @@ def test_checks_find_nothing(name, dtype):
     instance = instance_of(name, usual(name))
     upstream, model = upstream_of(instance).to(dtype), ours(name, instance, dtype)
     with simt.check() as report:
-        gradients(model, [x.to(dtype) for x in instance.inputs], upstream)
+        gradients(model, to(instance.inputs, dtype), upstream)
     assert not report.findings
 
 
@@ -275,8 +282,8 @@ def test_every_operator_is_a_kernel_of_ours(name):
 
     instance = instance_of(name, usual(name))
     model, upstream = ours(name, instance), upstream_of(instance)
-    inputs = [x.clone().requires_grad_() for x in instance.inputs]
-    wanted = [*inputs, *model.parameters()]
+    inputs = copied(instance.inputs)
+    wanted = [*filter(is_floating, inputs), *model.parameters()]
     for leaf in wanted:
         leaf.requires_grad_()
     with Record() as record:

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import inspect
 import re
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import simt
 from grader import problem, student
 from grader.cases import Case
+from tests.kernels_ref.inputs import copied, is_floating, same, to, without_images
 from tests.sample import sample
 
 KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
@@ -48,9 +50,9 @@ def solve(name, instance, **options):
     with torch.no_grad(), simt.run(**options) if ON_CPU else contextlib.nullcontext():
         model = load(name).ModelNew(*instance.init_args).to(DEVICE)
         model.load_state_dict(instance.model.state_dict(), strict=True)
-        inputs = [x.clone() for x in instance.inputs]
+        inputs = copied(instance.inputs)
         got = model(*inputs)
-        assert all(torch.allclose(x, y, rtol=0, atol=0, equal_nan=True) for x, y in zip(inputs, instance.inputs)), "an input was modified"
+        assert all(map(same, inputs, instance.inputs)), "an input was modified"
         return model, got
 
 
@@ -71,12 +73,13 @@ def tolerance(instance, expected):
 def held_at_full_size(instance, got):
     """Asserts that the first, a middle and the last image (row of a product) are right."""
     x, *others = instance.inputs
+    product = [x.dim() for x in instance.inputs if isinstance(x, torch.Tensor)] == [2, 2]
     for image in (0, len(x) // 2, len(x) - 1):
         one = got[image : image + 1]
         instance.inputs[:] = [x[image : image + 1], *others]
         (expected,) = instance.expected()
         allowed = tolerance(instance, expected)
-        if others:  # 4,096 terms of one sign: added in order, they are off by far more than cuBLAS, which adds parts
+        if product:  # 4,096 terms of one sign: added in order, they are off by far more than cuBLAS, which adds parts
             ordered = in_order(*instance.inputs)
             assert error_of(one, ordered.double()) <= 2 * torch.finfo(torch.float32).eps * ordered.abs().max().item()
             allowed = max(allowed, 1.1 * error_of(ordered, expected))
@@ -141,6 +144,26 @@ def test_every_operator_is_a_kernel_of_ours(name):
     assert record.called <= {"aten::empty", "aten::empty_like", "aten::detach"}
 
 
+def test_inputs_that_are_no_tensors():
+    """Are a number and None copied, compared and left as they are, wherever these tests take a problem's inputs for tensors?"""
+
+    class Instance:
+        inputs = [torch.ones(2, 3), 3, None, torch.zeros(2, dtype=torch.int64)]
+
+        def model(self, x, power, *_):
+            return x**power
+
+    x, power, nothing, index = Instance.inputs
+    assert [is_floating(each) for each in Instance.inputs] == [True, False, False, False]
+    assert all(map(same, copied(Instance.inputs), Instance.inputs)) and copied([x])[0] is not x
+    assert not same(3, 4) and not same(x, x + 1)
+    assert [each if not isinstance(each, torch.Tensor) else each.dtype for each in to(Instance.inputs, torch.float64)] == [torch.float64, 3, None, torch.int64]
+    empty = without_images(Instance())
+    assert empty[0].shape == (0, 3) and empty[1:3] == [3, None] and empty[3] is index
+    Instance.model = lambda self, x, power, _, index: x[index] + torch.zeros(len(x), 3) + torch.ones(2, 3)  # no row is taken from none
+    assert [len(without_images(Instance())[n]) for n in (0, 3)] == [0, 0]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_strides_do_not_matter(name):
     """Is the result the same when the same values lie in memory as channels_last, or between others?"""
@@ -149,6 +172,8 @@ def test_strides_do_not_matter(name):
     model, contiguous = solve(name, instance)
     model = model.to(memory_format=torch.channels_last)  # the convolution's weight, too
     for number, x in enumerate(instance.inputs):
+        if not is_floating(x):
+            continue
         wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), device=x.device)
         wide[..., ::2] = x
         turned = x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.T.contiguous().T
@@ -164,9 +189,8 @@ def test_an_empty_batch_gives_an_empty_result(name):
     """Do no images give no images, instead of a launch of no blocks?"""
     instance = problem_of(name).instantiate(problem_of(name).cases()[-1], SEED, DEVICE)
     model, got = solve(name, instance)
-    x, *others = instance.inputs
     with torch.no_grad():
-        assert model(x[:0], *others).shape == (0, *got.shape[1:])
+        assert model(*without_images(instance)).shape == (0, *got.shape[1:])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -174,7 +198,11 @@ def test_float64_is_refused(name):
     """Is a double tensor, whose bytes would be read as floats, refused with what to do about it?"""
     instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
     model, _ = solve(name, instance)
-    for number, word in enumerate(["x"] if len(instance.inputs) == 1 else ["A", "B"]):
+    words = inspect.signature(instance.model.forward).parameters
+    assert any(map(is_floating, instance.inputs))
+    for number, word in enumerate(words):
+        if not is_floating(instance.inputs[number]):
+            continue
         inputs = [x.double() if i == number else x for i, x in enumerate(instance.inputs)]
         with pytest.raises(RuntimeError, match=word + r" is .*, not float32: use \.float\(\)"):
             model(*inputs)

@@ -1,0 +1,41 @@
+"""Does benchmarks/counted.py say in a sentence what it was not given as it should be?"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def said(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "benchmarks/counted.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_help(word):
+    """Are all four uses shown?"""
+    status, words = said(word)
+    assert status == 0 and all(f"counted.py {kind} NAME" in words for kind in ("program", "cases", "full", "step"))
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        ([], "the following arguments are required"),
+        (["nope"], "invalid choice: 'nope'"),
+        (["full", "conv2d"], "the following arguments are required: OUT"),
+        (["program", "nope", "1", "out"], "nope is none of atomic_patterns, "),
+        (["program", "strides", "1", "out", "many"], "invalid int value: 'many'"),
+        (["step", "nope", "out"], "nope is none of bias_scale_sigmoid, "),
+        (["program", "strides", "1", "/nowhere/out"], "/nowhere/out cannot be written: it is a folder, or in none."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_usage(arguments, words):
+    """Is the status 2, and what is wrong said?"""
+    status, shown = said(*arguments)
+    assert status == 2 and words in shown
