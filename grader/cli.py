@@ -151,7 +151,7 @@ def grade(
         if said:
             errors.print(Text(report.clean(said)))
         elif made is not None:
-            report.show(tables, made)
+            report.show(tables, made, _still_empty(path, made))
         if news:
             tables.print(f"  {report.clean(news)}\n", markup=False)
         if unwritten:
@@ -184,6 +184,14 @@ def _grade_one(path: Path, errors, options: dict) -> tuple[Verdict | None, int, 
     except Exception as error:
         said, code = _said(error), USAGE if type(error).__name__ == "ProblemError" else CANNOT
     return _refused(path, said, options), code, f"{report.line(str(path))}: {said}"
+
+
+def _still_empty(path: Path, made: Verdict) -> str:
+    """Which marked places of a file that failed are empty, in a sentence, if it is still what was graded."""
+    from grader import contract, student
+
+    source, _ = contract.read(path)
+    return student.still_empty(source.text) if made.outcome is Outcome.failed and source.sha256 == made.submission.sha256 else ""
 
 
 def _refused(path: Path, said: str, options: dict) -> Verdict:
@@ -430,7 +438,7 @@ def doctor() -> None:
 def student(check: bool) -> None:
     """Make the files in kernels_student from the solutions in kernels_ref.
 
-    Exit status 2 if a solution's marks make no exercise, 3 if a file cannot be read or written.
+    Exit status 2 if a solution's marks make no exercise or a hints file cannot be used, 3 if a file cannot be read or written.
     """
     from grader import student as maker
 

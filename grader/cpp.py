@@ -56,6 +56,32 @@ class Text:
         """The line, from 1, of a place in the text."""
         return self.code.count("\n", 0, at) + 1
 
+    def start(self, line: int, column: int | None = None) -> int:
+        """The place of a line's column, from 0; without one, of its first letter that is no space."""
+        lines = self.code.split("\n")
+        text = lines[line - 1]
+        return sum(len(above) + 1 for above in lines[: line - 1]) + (len(text) - len(text.lstrip()) if column is None else column)
+
+    def around(self, *lines: int) -> Function | None:
+        """The function in whose body all these lines stand."""
+        return next((one for one in self.functions.values() if all(self.line(one.start) <= n <= self.line(one.end) for n in lines)), None)
+
+    def heads(self, function: Function, at: int) -> list[tuple[int, int]]:
+        """What a place of a function stands under, outermost first: begin and end of the text before each open {, and of the
+        statement's own text before the place."""
+        open_, begun, depth = [], function.start, 0
+        for place in range(function.start, at):
+            letter = self.code[place]
+            depth += (letter in "([") - (letter in ")]")
+            if depth <= 0 and letter in "{};":
+                if letter == "{":
+                    open_.append((begun, place))
+                elif letter == "}" and open_:
+                    open_.pop()
+                begun = place + 1
+        said = re.sub(r"^\s*#[^\n]*", "", self.code[begun:at], flags=re.MULTILINE)
+        return open_ + ([(begun, at)] if said.strip() else [])
+
     def body(self, function: Function) -> str:
         return self.code[function.start : function.end]
 

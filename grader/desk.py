@@ -185,9 +185,8 @@ class Checked:
         note = f"only the case {self._case}" if self._case else ""
         drawn = self.pictures if pictures else []
         parts = shown.verdict_parts(self.verdict, self._subject.text, drawn, self._subject.where, self._times, note, self.lead)
-        if self.verdict.outcome is Outcome.failed and (empty := student.empty_places(self._subject.text)):
-            where = f"place in line {empty[0]}" if len(empty) == 1 else f"places in lines {', '.join(map(str, empty))}"
-            parts.append(Words(f"Still empty: the marked {where}. Only all together can be right.", "lead"))
+        if self.verdict.outcome is Outcome.failed and (empty := student.still_empty(self._subject.text)):
+            parts.append(Words(empty, "lead"))
         for number, text in enumerate(self._hints[: self._given], 1):
             parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-from grader import channel, contract, messages
+from grader import channel, contract, messages, places
 from grader.channel import Failure, Found, Note
 from grader.client import Gone, Late
 from grader.contract import Source
@@ -102,8 +102,27 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     )
     said = _with_file_lines(failure.message.strip(), source, string)
     said = said[:1].upper() + said[1:]
+    said = _over_passes(said, line, source) if reason is Reason.race and line else said
     fatal = failure.broken or reason is Reason.kernel_timeout  # it would only take its time again
     return Finding(reason, _clip(said, 4 * SENTENCE) + _explained(said, running=True), [evidence], fatal)
+
+
+NO_BARRIER = re.compile(r"^(?P<one>.*?), which (?P<other>.*) in line (?P<line>\d+):.* no __syncthreads\(\) lies between (?P<them>the two|them)", re.DOTALL)
+DONE = {"reads": "read", "writes": "write", "updates atomically": "update"}  # simt's verb -> what was done
+
+
+def _over_passes(said: str, line: int, source: Source) -> str:
+    """The sentence on two threads that meet; where a barrier stands between their lines, with the way from one pass of the loop to the next
+    that has none. line: of the access told first."""
+    match = NO_BARRIER.match(said)
+    if not match or not places.over_passes(source.text, line, int(match["line"])):
+        return said
+    done = [next((noun for verb, noun in DONE.items() if f" {verb}" in match[part]), "access") for part in ("one", "other")]
+    earlier, later = done if line < int(match["line"]) else reversed(done)
+    if earlier == later:
+        later, earlier = f"{later} in line {max(line, int(match['line']))}", f"one in line {min(line, int(match['line']))}"
+    way = f"the {later} in one pass of the loop and the {earlier} in the next"
+    return said[: match.start("them")] + way + said[match.end("them") :]
 
 
 DIVIDES = re.compile(r"[/%]=?\s*\(?\s*[A-Za-z_]")

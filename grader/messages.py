@@ -98,6 +98,23 @@ def _where(place: Place) -> dict | None:
     return {"where": ", most often at the end of the line above" + (f", `{before[-1][:80]}`" if before else "")}
 
 
+def _python_division(place: Place) -> dict | None:
+    """Whether `//` divides in the line, or in the one above it that has text: code without an end before it, the rest of it behind it."""
+    above = [line for line in place.source.split("\n")[: (place.number or 1) - 1] if line.strip()]
+    for line in [place.line, *above[-1:]]:
+        before, _, behind = line.partition("//")
+        ends = {len(behind), *(match.start() for match in re.finditer("//", behind))}  # a comment that is one may follow
+        if re.search(r"[\w)\]]\s*$", before) and any(_goes_on(before, behind[:end].strip()) for end in ends):
+            return {"line": line.strip()[:80]}
+    return None
+
+
+def _goes_on(before: str, behind: str) -> bool:
+    """Whether what stands behind a `//` is no words but the rest of what stands before it, to an end that code has."""
+    code = re.match(r"=?\s*[\w(]", behind) and re.search(r"[;,)\]{]$", behind) and not re.search(r"[A-Za-z]\w*\s+[A-Za-z]", behind)
+    return bool(code) and all((before + behind).count(opened) == (before + behind).count(closed) for opened, closed in ("()", "[]"))
+
+
 C_FUNCTIONS = {"gamma", "y0", "y1", "yn", "j0", "j1", "jn", "index", "time", "remove", "signal", "round", "exp", "log", "pow", "abs", "div", "floor", "erf"}
 
 
@@ -210,6 +227,8 @@ KNOWN: list[Known] = [
           "A launch has three angle brackets on each side: kernel<<<blocks, threads>>>(arguments).", at=r"<<"),
     Known("launch_settings", r"A launch has two to four arguments",
           "Between <<< and >>> stand the number of blocks and the number of threads a block; then, if wanted, bytes of shared memory and a stream."),
+    Known("python_division", r"expected (?:initializer|‘,’ or ‘;’|‘[;)\]]’|primary-expression) before|expected a \"[;)\]]\"|After this line something is missing",
+          "`//` begins a comment in C++; its whole-number division is `/`. See `{line}`.", when=_python_division),
     Known("missing_semicolon", r"expected (?:initializer|‘,’ or ‘;’|‘;’) before|expected a \";\"|After this line something is missing",
           "A semicolon is missing{where}.", when=_where),
     Known("missing_bracket", r"expected ‘[)\]]’ before|expected a \"[)\]]\"|expected primary-expression before ‘[)\]]’",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from grader.cpp import Text
 from grader.verdict import Reason, Stage
 
 LOOP = re.compile(r"\b(?:for|while)\b|\bdo\b")
@@ -106,14 +107,72 @@ def _parting(message: str, code: list[str], line: int) -> Place | None:
     return None
 
 
+# --- values that nobody gave, and values that two threads touch -------------------------------------------------------
+
+
 def _unset(message: str, code: list[str], line: int) -> Place | None:
-    """Where a shared variable is declared that nothing sets before it is used."""
-    name = re.search(r"of `(\w+)`, which nothing has written", message)
-    declared = next((n for n, text in enumerate(code, 1) if name and "__shared__" in text and re.search(rf"\b{name[1]}\b", text)), None)
-    if declared is None or not 0 < declared < line:
+    """Where a shared variable is declared, and what gives it a value before it is used; None where it may get one through a pointer."""
+    said = re.search(r"(?:element (\d+) )?of `(\w+)`, which nothing has written", message)
+    if said is None:
         return None
-    said = f"`{name[1]}` is declared in line {declared}, and nothing gives it a value before line {line}: that is missing between the two."
-    return Place(said, (declared, line))
+    element, name = said[1] or "0", said[2]
+    declared = next((n for n in range(line - 1, 0, -1) if "__shared__" in code[n - 1] and re.search(rf"\b{name}\b", code[n - 1])), None)
+    if declared is None:
+        return None
+    array = re.search(rf"\b{name}\s*\[", code[declared - 1]) is not None
+    handed = re.compile(rf"&\s*{name}\b" + (rf"|(?<![\w.]){name}\b(?!\s*\[)" if array else ""))
+    between = range(declared + 1, line)
+    if any(handed.search(code[n - 1]) and "atomic" not in code[n - 1] for n in between):
+        return None
+    setting = re.compile(rf"(?<![\w.]){name}\s*((?:\[[^;=]*?\]\s*)*)=(?!=)")
+    sets = {n: found for n in between if (found := setting.search(code[n - 1]))}
+    if not sets:
+        words = f"`{name}` is declared in line {declared}, and nothing gives it a value before line {line}: that is missing between the two."
+        return Place(words, (declared, line))
+    index = {n: found[1].replace(" ", "") for n, found in sets.items()}
+    own = [n for n in sets if not array or not re.fullmatch(r"\[\d+\]", index[n]) or index[n] == f"[{element}]"]
+    named = f"`{name}[{element}]`" if array else f"`{name}`"
+    where, gives = _joined(own), "gives" if len(own) == 1 else "give"
+    if not own:
+        words = f"`{name}` is declared in line {declared}, and nothing gives {named} a value before line {line}."
+    elif any(index[n] and index[n] != f"[{element}]" for n in own):
+        words = f"{where[:1].upper()}{where[1:]} {gives} elements of `{name}` their values, and in this case element {element} gets none."
+    elif all(_conditional(code, n, sets[n].start(), line) for n in own):
+        only, met = ("a condition", "it") if len(own) == 1 else ("conditions", "one of them")
+        words = f"{named} is given a value only under {only} ({where}), and in this case no thread of the block meets {met}."
+    else:
+        words = f"{where[:1].upper()}{where[1:]} {gives} {named} a value, and in this case no thread of the block comes there before line {line}."
+    return Place(words, (), beside=tuple(own or sets))
+
+
+def _joined(lines) -> str:
+    *before, last = [f"line {n}" for n in lines] or [""]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _conditional(code: list[str], one: int, column: int, other: int) -> bool:
+    """Whether a line's column stands under an `if` under which another line of its function does not stand."""
+    text = Text("\n".join(code))
+    function = text.around(one, other)
+    if function is None:
+        return False
+    apart = set(text.heads(function, text.start(one, column))) - set(text.heads(function, text.start(other)))
+    return any(re.search(r"\b(?:if|else|switch)\b", text.code[begin:end]) for begin, end in apart)
+
+
+def over_passes(source: str, one: int, other: int) -> bool:
+    """Whether two lines stand in one loop and each of its passes has a barrier between them: then nothing but the way from the later one
+    to the next pass lacks a barrier."""
+    text = Text(source)
+    first, last = sorted((one, other))
+    function = text.around(first, last)
+    if function is None or first == last:
+        return False
+    shared = set(text.heads(function, text.start(first))) & set(text.heads(function, text.start(last)))
+    if not any(LOOP.search(text.code[begin:end]) for begin, end in shared):
+        return False
+    barriers = re.compile(r"__syncthreads\w*\s*\(").finditer(text.code, text.start(first + 1), text.start(last))
+    return any(set(text.heads(function, barrier.start())) <= shared for barrier in barriers)
 
 
 # --- launches ---------------------------------------------------------------------------------------------------------

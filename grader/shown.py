@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from grader import dropped, gradient_places, places, repair, report, suspects
+from grader import dropped, gradient_places, places, repair, report, student, suspects
 from grader.report import clean
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, Status, Verdict
 
@@ -179,8 +179,9 @@ def verdict_parts(
     parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
     found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
+    given = student.outside_places(source, verdict.problem)
     for number, stage in enumerate(failed):
-        made = _failure(stage, source, where, number > 0, found)
+        made = _failure(stage, source, where, number > 0, found, given)
         made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
         parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
         parts += [Words(moved(lead.words, where)), at_lead(lead, source, where)] if number == 0 and lead else []
@@ -205,8 +206,9 @@ def _stages(verdict: Verdict, times: bool) -> Table:
     return Table(rows, tones)
 
 
-def _failure(stage: Stage, source: str, where: Where, explains: bool, found: bool) -> list[object]:
-    """One stage that did not pass. explains: it tells why an earlier one did not. found: some stage knows the wrong line."""
+def _failure(stage: Stage, source: str, where: Where, explains: bool, found: bool, given: set[int]) -> list[object]:
+    """One stage that did not pass. explains: it tells why an earlier one did not. found: some stage knows the wrong line. given: lines outside
+    of the exercise's marked places."""
     said = moved(clean(stage.message), where)
     lead = "What the checks found in a failing case" if explains else f"Stage {stage.name.value}"
     parts: list[object] = [Words(lead, "lead"), Words(said, "text", stage.status.value)]
@@ -215,7 +217,7 @@ def _failure(stage: Stage, source: str, where: Where, explains: bool, found: boo
     if first is not None:
         facts = [(name, moved(value, where)) for name, value in report.facts(first) if not name.startswith("line ") and name != "at"]
         parts += [Table(facts)] if facts else []
-        parts += excerpt(first, stage, source, where, found)
+        parts += excerpt(first, stage, source, where, found, given)
     wrong = [case.name for case in stage.cases if case.status is Status.failed]
     right = [case.name for case in stage.cases if case.status is Status.passed]
     if wrong and right:
@@ -234,15 +236,19 @@ def moved(text: str, where: Where) -> str:
     return re.sub(r"\b([Ll])ine (\d+)\b(?: of ModelNew\.py)?", called, text)
 
 
-def excerpt(one: Evidence, stage: Stage, source: str, where: Where, found: bool = False) -> list[object]:
-    """The student's lines around the wrong one, those that the message names marked too; where none is `found`, the suspects."""
+def excerpt(
+    one: Evidence, stage: Stage, source: str, where: Where, found: bool = False, given: frozenset[int] | set[int] = frozenset()
+) -> list[object]:  # fmt: skip
+    """The student's lines around the wrong one, those that the message names marked too; where none is `found`, the suspects, of those that
+    are not `given` if there are any."""
     lines = source.splitlines()
     if one.line and 0 < one.line <= len(lines):
         marked = {one.line} | {n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH}
         place = places.of(stage, source, one.line)
         told = [Words(moved(place.words, where))] if place else []
         if place and all(abs(n - one.line) <= REACH for n in place.lines):
-            return told + [_around(lines, set(place.lines) if place.instead else marked | set(place.lines), {one.line}, where)]
+            seen = {one.line, *(n for n in place.beside if abs(n - one.line) <= REACH)}
+            return told + [_around(lines, set(place.lines) if place.instead else marked | set(place.lines), seen, where)]
         words, more = suspects.also(stage, source)
         apart = [_only(lines, place.lines)] if place else []
         mine = set() if more or (place and place.instead) else marked
@@ -250,9 +256,9 @@ def excerpt(one: Evidence, stage: Stage, source: str, where: Where, found: bool 
         return [_around(lines, mine, marked, where), *told, *apart, *raised]
     if not found and (place := place_of(stage, source)):
         return [Words(moved(place.words, where)), _placed(lines, place, where)]
-    words, chosen = ("", []) if found else suspects.of(stage, source)
-    sure = len(chosen) == 1 or words in suspects.SURE
-    return [Code([(n, lines[n - 1], sure) for n in chosen], words)] if chosen else []
+    words, chosen = ("", []) if found else suspects.of(stage, source, given)
+    accused = suspects.accused(stage, words, chosen)
+    return [Code([(n, lines[n - 1], accused) for n in chosen], words)] if chosen else []
 
 
 def place_of(stage: Stage, source: str) -> places.Place | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 
 from grader import places, syntax
+from grader.cpp import Text
 from grader.verdict import Reason, Stage, StageName, Status
 
 SHOWN = 8  # lines at most
@@ -47,6 +48,7 @@ CONSTANT = "CONSTANT"  # a line on which a kernel stores what depends on no vari
 RESULT = "RESULT"  # where the variable is made that a C++ function returns
 INPUT = "INPUT"  # a return of ModelNew.forward that hands back an argument
 END = "END"  # the last line of ModelNew.forward, where that returns nothing
+FEEDS = "FEEDS"  # stores, and the lines on which variables are set that go into what is stored, the nearest first
 HALVED = "HALVED"  # a loop that halves a number of threads that is no power of two, and that number
 
 
@@ -57,6 +59,10 @@ def _only_wrong(part: str) -> Callable[[Stage], bool]:
 
 def _right(name: str) -> Callable[[Stage], bool]:
     return lambda stage: any(case.name == name and case.status is Status.passed for case in stage.cases)
+
+
+def _drops_nan(stage: Stage) -> bool:
+    return "expected NaN, got " in stage.message
 
 
 SUSPICIONS = [
@@ -176,6 +182,16 @@ SUSPICIONS = [
         (r"^(?!\s*#\s*include).*(?:half|bfloat|bf16|fp16|__float2|tf32|& 0x[0-9a-fA-F]{6,}|& ~|wmma)",), False, sure=True,
     ),
     Suspicion(
+        VALUES, "",
+        "Where one of two values is NaN, these give the other one:",
+        (r"\b(?:fmax|fmin|max|min)f?\s*\(",), when=_drops_nan,
+    ),
+    Suspicion(
+        {Reason.low_precision, *VALUES}, "",
+        "What is stored, and what goes into it:",
+        (FEEDS,),
+    ),
+    Suspicion(
         {Reason.low_precision, *VALUES}, "",
         "Sums and what is stored of them:",
         (ADD, STORE),
@@ -273,21 +289,30 @@ SUSPICIONS = [
 ]  # fmt: skip
 
 SURE = {one.words for one in SUSPICIONS if one.sure}
+GUESSED = {*VALUES, Reason.wrong_gradient, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output}
 
 
-def of(stage: Stage, source: str) -> tuple[str, list[int]]:
-    """What to look for, and at which lines; ("", []) where nothing fits."""
+def of(stage: Stage, source: str, given: frozenset[int] | set[int] = frozenset()) -> tuple[str, list[int]]:
+    """What to look for, and at which lines; ("", []) where nothing fits.
+
+    given: lines that a student has from the exercise: they are suspect only where no other line is.
+    """
     seen = " ".join(filter(None, [stage.evidence[0].pattern if stage.evidence else "", stage.message.split(";")[0]]))
     kernels, stores = kernel_lines(source), result_stores(source)
     if stage.name is StageName.gradient and (there := backward_lines(source)):
         kernels, stores = there, [line for line in stores if line in there]
-    for one in SUSPICIONS:
-        if stage.reason not in one.reasons or not re.search(one.pattern, seen) or not one.when(stage):
-            continue
-        lines = _lines(source, one, kernels, stores)
-        if lines:
-            return one.words, lines
+    fitting = [one for one in SUSPICIONS if stage.reason in one.reasons and re.search(one.pattern, seen) and one.when(stage)]
+    for without in (given, frozenset()) if given else (given,):
+        for one in fitting:
+            lines = _lines(source, one, kernels, stores, frozenset() if one.sure else without)
+            if lines and not without.issuperset(lines):
+                return one.words, lines
     return "", []
+
+
+def accused(stage: Stage, words: str, lines: list[int]) -> bool:
+    """Whether these lines are said to be wrong, not only to be looked at: the source shows it, or what failed is made in this line alone."""
+    return words in SURE or (len(lines) == 1 and stage.reason not in GUESSED)
 
 
 def also(stage: Stage, source: str) -> tuple[str, list[int]]:
@@ -316,8 +341,8 @@ def _raising(source: str, message: str) -> list[int]:
     return found[:2]
 
 
-def _lines(source: str, one: Suspicion, kernels: set[int], stores: list[int]) -> list[int]:
-    """The lines, what stands first in the suspicion's list before what stands later if there are too many."""
+def _lines(source: str, one: Suspicion, kernels: set[int], stores: list[int], without: frozenset[int] | set[int] = frozenset()) -> list[int]:
+    """The lines but those to do without, what stands first in the suspicion's list before what stands later if there are too many."""
     found: list[int] = []
     code = source.split("\n")
     text = _prose(source)
@@ -332,7 +357,7 @@ def _lines(source: str, one: Suspicion, kernels: set[int], stores: list[int]) ->
             wanted = re.compile(pattern)
             numbers = sorted(kernels) if kernels and one.inside and not pattern.startswith(ANY) else range(1, len(code) + 1)
             hits = [n for n in numbers if n not in text and wanted.search(code[n - 1].split("//")[0].split("# ")[0]) and not code[n - 1].lstrip().startswith("__global__")]
-        found += [n for n in hits if n not in found]
+        found += [n for n in hits if n not in found and n not in without]
     return sorted(found[:SHOWN])
 
 
@@ -401,12 +426,28 @@ def _halved(source: str, stores: list[int]) -> list[int]:
     return []
 
 
+def _feeding(source: str, stores: list[int]) -> list[int]:
+    """The stores, then the lines of their functions that set a variable named in them, then those that set one named in these, and so on."""
+    text = Text(source)
+    code = text.code.split("\n")
+    found, known = list(stores), set()
+    for n in found:  # which grows on the way
+        function = text.around(n)
+        if function is None:
+            continue
+        new = {name for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", code[n - 1]) if (function.name, name) not in known}
+        known |= {(function.name, name) for name in new}
+        sets = re.compile(rf"(?<![\w.])(?:{'|'.join(sorted(new)) or '(?!)'})\s*(?:\[[^;=]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)")
+        found += [k for k in range(text.line(function.start), text.line(function.end) + 1) if k not in found and sets.search(code[k - 1])]
+    return found
+
+
 def _end_of_forward(source: str, stores: list[int]) -> list[int]:
     found = returns(source)
     return [] if any("return" in source.split("\n")[n - 1] for n in found) else found[-1:]
 
 
-FINDERS = {END: _end_of_forward, CONSTANT: _constant_stores, RESULT: _results, INPUT: _inputs_returned, HALVED: _halved}
+FINDERS = {END: _end_of_forward, CONSTANT: _constant_stores, RESULT: _results, INPUT: _inputs_returned, HALVED: _halved, FEEDS: _feeding}
 
 
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)

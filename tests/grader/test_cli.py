@@ -65,6 +65,21 @@ def test_not_attempted_is_4(tmp_path):
     assert result.exit_code == cli.NOT_ATTEMPTED and "not attempted" in result.stdout
 
 
+def test_an_empty_place_is_named(tmp_path):
+    """Is a marked place that is still empty named in the terminal, as in a notebook, and none where all have code?"""
+    path = tmp_path / "groupnorm.py"
+    text = student.skeleton((student.KERNELS_REF / "groupnorm" / "solution.py").read_text(), "groupnorm")
+    first, second = student.empty_places(text)
+    lines = text.splitlines()
+    lines.insert(first, "    int c = 0;")
+    path.write_text("\n".join([*lines, "class"]))
+    result = grade(path)
+    assert result.exit_code == cli.FAILED and f"Still empty: the marked place in line {second + 1}." in result.stdout
+    lines.insert(second + 1, "    int c = 0;")
+    path.write_text("\n".join([*lines, "class"]))
+    assert "Still empty" not in grade(path).stdout
+
+
 def test_a_file_that_cannot_be_read_fails(tmp_path):
     result = grade(tmp_path / "groupnorm.py")
     assert result.exit_code == cli.FAILED and "no such file" in result.stdout

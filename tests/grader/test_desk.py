@@ -102,6 +102,17 @@ def test_nothing_that_changes_from_run_to_run(monkeypatch):
     assert made._repr_mimebundle_()["text/plain"] == bundle["text/plain"]
 
 
+def test_lines_outside_the_marked_places_are_suspect_last():
+    """Are a student's own lines shown, none of them accused, and not those of the exercise?"""
+    text = student.source_of("scale_maxpool_clamp").read_text(encoding="utf-8").replace("// >>> exercise:", f"// {student.MARK}:").replace("// <<<", "")
+    verdict = verdict_of(Reason.wrong_values, "The values are wrong: 3 of 4 values.")
+    verdict.problem, verdict.stages[-1].evidence = "scale_maxpool_clamp", [Evidence(case="odd")]
+    code = next(part for part in shown.verdict_parts(verdict, text, []) if isinstance(part, shown.Code))
+    given = student.outside_places(text, "scale_maxpool_clamp")
+    assert code.lines and not any(wrong for _, _, wrong in code.lines) and not given & {number for number, _, _ in code.lines}
+    assert given and student.outside_places((student.KERNELS_STUDENT / "mend_layernorm.py").read_text(encoding="utf-8"), "mend_layernorm") == set()
+
+
 # --- hints ------------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +136,50 @@ def test_hints_go_further_each_time():
     for _ in range(50):
         last = made.hint()
     assert str(last) == "That was the last hint."
+
+
+@pytest.mark.parametrize(
+    "problem, reason, wrong, first",
+    [
+        ("scale_maxpool_clamp", Reason.wrong_values, ["some NaN"], "If only `some NaN` fails"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["negative scale", "all below zero"], "If only `negative scale`"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["prime sizes", "even rows"], "If only `prime sizes`"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["some NaN", "one window"], "Look first at which elements"),
+        ("ratio_interval", Reason.uninitialized, ["coarse clock"], "If only `coarse clock` fails: many of its ratios are equal."),
+        ("ratio_interval", Reason.uninitialized, ["coarse clock", "two rounds"], "Somebody reads what nobody has written."),
+    ],
+)
+def test_the_hint_for_just_these_cases_comes_first(problem, reason, wrong, first):
+    """Is a hint that names the cases that fail the first one, and where others fail too in its usual place?"""
+    verdict = verdict_of(reason)
+    verdict.problem, verdict.stages[-1].cases = problem, [CaseResult(name=name, status=Status.failed) for name in wrong]
+    given = hints.of(verdict)
+    assert given[0].startswith(first)
+    assert len(given) == len(set(given)) and set(hints.of_problem(problem)[reason.value]) <= set(given)
+
+
+@pytest.mark.parametrize("name", student.exercises())
+def test_cases_in_hints_are_real(name):
+    """Is each case that a hint waits for one of the problem's, and does no hint mistype the words by which it waits?"""
+    cases = {case.name for case in problem.read(problem.KERNELS_REF / student.problem_of(name) / "model.py").cases()}
+    for text in (text for texts in hints.of_problem(name).values() for text in texts):
+        said = hints.CASES.match(text)
+        assert not said or set(re.findall("`([^`]+)`", said[1])) <= cases, text
+        assert said or not re.match(r"If only (?:the case )?`[^`]+`.* fails?\b", text), text
+
+
+@pytest.mark.parametrize(
+    "message, shown, hidden",
+    [
+        ("reads element 1 of `a`, which thread (1, 0, 0) of the same block writes in line 3: no __syncthreads() lies between", "One block:", "Two blocks:"),
+        ("reads element 1 of `a`, which thread (1, 0, 0) of block (1, 0, 0) writes in line 3: blocks run in any order.", "Two blocks:", "One block:"),
+    ],
+)
+def test_hints_are_for_the_threads_that_met(message, shown, hidden):
+    """Is what is said of two blocks kept from threads of one, and the other way round?"""
+    given = hints.of(verdict_of(Reason.race, f"Thread (0, 0, 0) of block (0, 0, 0) {message}"))
+    assert any(hint.startswith(shown) for hint in given) and not any(hint.startswith(hidden) for hint in given)
+    assert all(any(hint.startswith(begins) for hint in hints._read(hints.GENERAL)["race"]) for begins in hints.BLOCKS)
 
 
 @cpu_only

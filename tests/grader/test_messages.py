@@ -91,6 +91,32 @@ def test_the_line_without_a_semicolon():
     assert explain("float sum = 0.0f;  // the start\nsum += x[i]\nfloat y = sum;") == "A semicolon is missing in this line, most often at its end."
 
 
+@pytest.mark.parametrize(
+    "message, line, above",
+    [
+        ("expected ‘;’ before ‘y’", "    rest //= OW;", ""),
+        ("expected a \";\"", "    y[rest] = 1.0f;", "    rest //= OW;  // rows left"),
+        ("expected ‘,’ or ‘;’ before ‘rest’", "    rest = a;", "    const int a = rest // OW, b = rest % OW;"),
+        ("expected ‘;’ before ‘y’", "    for (int i = 0; i < n // 2; ++i) rest += i;", ""),
+        ("expected ‘;’ before ‘rest’", "    for (int i = n // 2; i > 0; i //= 2) {", ""),
+        ("expected ‘]’ before ‘y’", "    y[rest // 2] = 1.0f;", ""),
+        ("expected a \")\"", "    y[0] = s;", "    float s = fmaxf(x[0], (rest + 1) // 2);"),
+    ],
+)
+def test_division_as_in_python(message, line, above):
+    """Is `//` between two numbers told as what it is in C++, in the line that the compiler names or the one above it?"""
+    explanation = messages.explain(message, line, f"{above}\n\n{line}", 3)
+    slip = above or line
+    assert explanation.name == "python_division"
+    assert explanation.text == f"`//` begins a comment in C++; its whole-number division is `/`. See `{slip.strip()}`."
+
+
+@pytest.mark.parametrize("line", ["int i = threadIdx.x  // the thread's own;", "sum += x[i] // x, W)", "int i = threadIdx.x;  // n / OW;", "rest = a", "y[i] = 2 // see k(x)"])
+def test_a_comment_is_no_division(line):
+    """Is a missing semicolon still said to be one where a comment stands behind the place, or none does?"""
+    assert messages.explain("expected ‘;’ before ‘y’", line, f"int n = 0;\n{line}\ny[0] = 1;", 2).name == "missing_semicolon"
+
+
 def test_words_are_filled_in():
     """Is the name that the compiler does not know named in the explanation?"""
     assert "`__shfl_down_sync`" in messages.explain("identifier \"__shfl_down\" is undefined").text.replace("write __shfl_down_sync", "`__shfl_down_sync`")

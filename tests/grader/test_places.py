@@ -1,8 +1,10 @@
 """Where the cause of a failure stands, where the source tells it: are the lines those that a reader would point to?"""
 
+from pathlib import Path
+
 import pytest
 
-from grader import places
+from grader import channel, contract, findings, places
 from grader.verdict import Reason, Stage, StageName, Status
 
 KERNEL = """__global__ void k(float* y, int n) {
@@ -73,6 +75,105 @@ def test_lines(reason, message, source, line, lines, says):
     """Are these lines named, and does the sentence say why?"""
     place = found(reason, message, source, line)
     assert place is not None and place.lines == lines and says.lower() in place.words.lower()
+
+
+RANKS = """__global__ void other(float* y) {
+    __shared__ float middle[2];
+}
+__global__ void k(const float* x, float* y, int W) {
+    __shared__ float middle[2];
+    for (int w = threadIdx.x; w < W; w += 32) {
+        if (x[w] == 0) middle[0] = x[w];
+        if (x[w] == 1)
+            middle[1] = x[w];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) y[0] = (middle[0] + middle[1]) / 2;
+}
+"""
+MET = "`middle[{}]` is given a value only under {}, and in this case no thread of the block meets {}."
+
+
+@pytest.mark.parametrize(
+    "element, source, beside, words",
+    [
+        (0, RANKS, (7,), MET.format(0, "a condition (line 7)", "it")),
+        (1, RANKS, (9,), MET.format(1, "a condition (line 9)", "it")),
+        (0, RANKS.replace("middle[1] =", "middle[0] ="), (7, 9), MET.format(0, "conditions (line 7 and line 9)", "one of them")),
+        (0, RANKS.replace("if (x[w] == 0) ", ""), (7,), "Line 7 gives `middle[0]` a value, and in this case no thread of the block comes there before line 12."),
+        (1, RANKS.replace("middle[1] =", "middle[w] ="), (9,), "Line 9 gives elements of `middle` their values, and in this case element 1 gets none."),
+        (1, RANKS.replace("middle[1] =", "y[1] ="), (7,), "`middle` is declared in line 5, and nothing gives `middle[1]` a value before line 12."),
+    ],
+)
+def test_values_given_in_other_cases(element, source, beside, words):
+    """Where some line does give the variable a value, is that said of it, in its own kernel, and is it shown without being accused?"""
+    said = f"Thread (0, 0, 0) of block (0, 0, 0) reads element {element} of `middle`, which nothing has written."
+    place = found(Reason.uninitialized, said, source, 12)
+    assert (place.words, place.lines, place.beside) == (words, (), beside)
+
+
+@pytest.mark.parametrize("handed", ["fill(middle, x);", "float* m = &middle[0]; m[0] = 1;"])
+def test_what_a_pointer_may_set(handed):
+    """Is nothing said of a variable whose address is handed on?"""
+    source = f"__shared__ float middle[2];\n{handed}\ny[0] = middle[0];\n"
+    assert found(Reason.uninitialized, "reads element 0 of `middle`, which nothing has written.", source, 3) is None
+
+
+PASSES = """constexpr int T = 16;
+__global__ void k(const float* x, float* y, int K) {
+    __shared__ float tile[T];
+    float sum = 0;
+    for (int k = 0; k < K; k += T) {
+        tile[threadIdx.x] = x[k + threadIdx.x];
+        __syncthreads();  // } all are there
+#pragma unroll
+        for (int i = 0; i < T; ++i) {
+            sum += tile[i];
+        }
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, two, over",
+    [
+        (PASSES, (6, 10), True),
+        (PASSES, (10, 6), True),
+        (PASSES.replace("__syncthreads();", "if (k) __syncthreads();"), (6, 10), False),
+        (PASSES.replace("__syncthreads();", "if (k) { __syncthreads(); }"), (6, 10), False),
+        (PASSES.replace("__syncthreads();", ""), (6, 10), False),
+        (PASSES.replace("for (int k = 0; k < K; k += T)", ""), (6, 10), False),
+        (PASSES, (6, 6), False),
+    ],
+)
+def test_over_passes(source, two, over):
+    """Is a barrier between two lines of one loop seen, if each pass comes to it, and none elsewhere?"""
+    assert places.over_passes(source, *two) is over
+
+
+def race(one: tuple[str, int], other: tuple[str, int]) -> str:
+    """What is said of two threads that touch an element in lines of PASSES, as simt's checks found it there."""
+    who = f"thread (1, 0, 0) of block (0, 0, 0) {one[0]} element 3 of `tile`, which thread (3, 0, 0) of the same block {other[0]} in line {other[1]}"
+    message = f"{who}: no __syncthreads() lies between the two, and threads of one warp need a __syncwarp() as well: they do not run in step."
+    source = contract.Source(Path("k.py"), f'code = """{PASSES}"""\n', "")
+    told = channel.Found(check="race", message=message, kernel="k", source="cuda_sources", line=one[1], block=[0, 0, 0], thread=[1, 0, 0])
+    return findings.of_check(told, source, [{"cuda_sources": PASSES}], None).message
+
+
+@pytest.mark.parametrize(
+    "one, other, between",
+    [
+        (("reads", 10), ("writes", 6), "between the read in one pass of the loop and the write in the next, and threads of one warp"),
+        (("reads", 6), ("writes", 10), "between the write in one pass of the loop and the read in the next, and threads of one warp"),
+        (("writes", 6), ("writes", 10), "between the write in line 10 in one pass of the loop and the one in line 6 in the next, and"),
+        (("reads", 10), ("writes", 9), "between the two, and threads of one warp"),
+    ],
+)
+def test_threads_that_meet_in_different_passes(one, other, between):
+    """Where a barrier does stand between the two lines, is the way named that has none?"""
+    assert f"no __syncthreads() lies {between}" in race(one, other)
 
 
 @pytest.mark.parametrize("reason", [Reason.wrong_values, Reason.race, Reason.kernel_timeout, Reason.launch_error, Reason.barrier_divergence])

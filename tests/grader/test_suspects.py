@@ -120,3 +120,57 @@ def test_sums_that_take_in_too_little():
     assert suspects.of(stage, source)[1] == [2] and suspects.of(stage, source)[0] in suspects.SURE
     stage.cases[0].status = Status.failed
     assert suspects.of(stage, source)[0] not in suspects.SURE
+
+
+POOL = """__global__ void given(const float* x, float* y) {
+    float sum = 0.0f;
+    sum += x[threadIdx.x];
+    y[threadIdx.x] = sum;
+}
+__global__ void pool(const float* x, const float* scale, float* y, int C, int W) {
+    const int i = threadIdx.x, py = i / W;
+    const int row = py * W;
+    const float unused = 3.0f;
+    float best = -INFINITY;
+    for (int dx = 0; dx < W; ++dx) best = fmaxf(best, x[row + dx]);
+    y[i] = best * scale[i % C];
+}
+"""
+
+
+def wrong(message: str = "The values are wrong", pattern: str | None = None) -> Stage:
+    return Stage(name=StageName.correct, status=Status.failed, reason=Reason.wrong_values, message=message, evidence=[Evidence(pattern=pattern)])
+
+
+def test_what_goes_into_a_store():
+    """Are the stores shown with the lines that set what goes into them, directly or not, and no others?"""
+    words, shown = suspects.of(wrong(), POOL)
+    assert words == "What is stored, and what goes into it:" and shown == [2, 3, 4, 7, 8, 10, 11, 12]
+    assert suspects.of(wrong(), POOL, {1, 2, 3, 4, 5})[1] == [7, 8, 10, 11, 12]
+
+
+def test_nearest_first():
+    """If there are too many, are those left out that are furthest from what is stored?"""
+    chain = "\n".join(f"    float v{n} = v{n - 1} * 2;" for n in range(1, 12))
+    source = f"__global__ void k(const float* x, float* y) {{\n    float v0 = x[0];\n{chain}\n    y[0] = v11;\n}}\n"
+    assert suspects.of(wrong(), source)[1] == list(range(7, 15))
+
+
+def test_given_lines_come_last():
+    """Are lines that a student was given suspect only where no other line is, whichever suspicion names that?"""
+    rows = wrong(pattern="off by a constant in each channel")
+    assert suspects.of(rows, POOL, {1, 2, 3, 4, 5})[1] == [12] and suspects.of(rows, POOL)[1] == [2, 4, 12]
+    assert suspects.of(rows, POOL, set(range(1, 14)) - {9})[1] == [2, 4, 12]
+
+
+def test_a_nan_that_is_lost():
+    """Where NaN was expected and a number came out, are the functions shown that drop one, and not otherwise?"""
+    assert suspects.of(wrong("The values are wrong: 3 of 8 values; at [0] expected NaN, got 1."), POOL)[1] == [11]
+    assert suspects.of(wrong("The values are wrong: 3 of 8 values; at [0] expected 1, got NaN."), POOL)[1] != [11]
+
+
+def test_a_lone_guess_is_not_accused():
+    """Is a single line that only might be wrong left without an arrow, and one in which the failure is made not?"""
+    assert not suspects.accused(wrong(), *suspects.of(wrong(), "__global__ void k(float* y) {\n    y[i] = best;\n}\n"))
+    shape = Stage(name=StageName.correct, status=Status.failed, reason=Reason.wrong_shape, message="", evidence=[Evidence()])
+    assert suspects.accused(shape, *suspects.of(shape, "    auto y = torch::empty({2}, o);\n    return y;\n"))
