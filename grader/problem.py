@@ -321,8 +321,6 @@ class Instance:
             moved = [out.clone() for out in expected]
         return [_distance(a, b) for a, b in zip(expected, moved)]
 
-    # -- gradients: a list of one for each of differentiable() --
-
     def uncertain(self) -> str:
         """How the result depends on more than arguments, weights and inputs, as a sentence; empty if it does not."""
         model, other = self.build(), self.build(other=OTHER)
@@ -350,6 +348,16 @@ class Instance:
             )
         return ""
 
+    def _once(self, model: torch.nn.Module, seed: int) -> tuple[list[torch.Tensor], bool]:
+        """The outputs with this seed, and whether random numbers were drawn on the way."""
+        gpus = [t.device for t in _tensors(self.inputs) if t.is_cuda]
+        with self.blame(), torch.no_grad(), _exact_float32(), _seeded(seed, None):
+            state = torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state()
+            outputs = [out.clone() for out in flatten(model(*_copies(self.inputs)))]
+            return outputs, not torch.equal(state, torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state())
+
+    # -- gradients: a list of one for each of differentiable() --
+
     def differentiable_later(self) -> bool:
         """Whether another call leaves the gradient of the one before as it was: a Model that writes to a tensor of its own may spoil it."""
         try:
@@ -364,14 +372,6 @@ class Instance:
         except ProblemError as error:
             return "inplace operation" not in error.message
         return True
-
-    def _once(self, model: torch.nn.Module, seed: int) -> tuple[list[torch.Tensor], bool]:
-        """The outputs with this seed, and whether random numbers were drawn on the way."""
-        gpus = [t.device for t in _tensors(self.inputs) if t.is_cuda]
-        with self.blame(), torch.no_grad(), _exact_float32(), _seeded(seed, None):
-            state = torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state()
-            outputs = [out.clone() for out in flatten(model(*_copies(self.inputs)))]
-            return outputs, not torch.equal(state, torch.cuda.get_rng_state(gpus[0]) if gpus else torch.get_rng_state())
 
     def differentiable(self) -> tuple[list[int], list[str]]:
         """Numbers of the inputs and names of the parameters that can have a gradient."""
