@@ -1,26 +1,56 @@
-"""Grades one kernel submission: file in, verdict out."""
+"""Grade one kernel submission: file in, verdict out."""
 
 from __future__ import annotations
 
-_HOME = {"grade": "judge", "Verdict": "verdict", "Reason": "verdict", "Status": "verdict", "Outcome": "verdict"}
-_HOME |= {"check": "desk", "profile": "profiling"}
-_CALLED = ("progress", "compare")  # modules that are functions too, as importing one puts it in the function's place
-__all__ = [*_HOME, *_CALLED]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from grader.judging.grading import grade as grade
+    from grader.notebook.check import check as check
+    from grader.notebook.profile import compare as compare
+    from grader.notebook.profile import profile as profile
+    from grader.reports.progress import progress as progress
+    from grader.verdict import Outcome as Outcome
+    from grader.verdict import Reason as Reason
+    from grader.verdict import Status as Status
+    from grader.verdict import Verdict as Verdict
+
+__all__ = [
+    "Outcome",
+    "Reason",
+    "Status",
+    "Verdict",
+    "check",
+    "compare",
+    "grade",
+    "profile",
+    "progress",
+]
+
+_HOME = {
+    "grade": "judging.grading",
+    "Verdict": "verdict",
+    "Reason": "verdict",
+    "Status": "verdict",
+    "Outcome": "verdict",
+    "check": "notebook.check",
+    "profile": "notebook.profile",
+    "compare": "notebook.profile",
+    "progress": "reports.progress",
+}
 
 
 def __getattr__(name: str):
-    """Load what is asked for on first use: the worker imports this package and must not get the judge with it."""
+    """Import a public name on first use: the worker imports this package and must not load the judge with it."""
     from importlib import import_module
 
-    if name in _CALLED:
-        return import_module(f"grader.{name}")
     if name in _HOME:
         return getattr(import_module(f"grader.{_HOME[name]}"), name)
     raise AttributeError(f"module 'grader' has no attribute {name!r}")
 
 
 def load_ipython_extension(shell) -> None:
-    """`%load_ext grader`: the cell magic %%cuda."""
-    from grader import magic
+    """Register the cell magic %%cuda, for `%load_ext grader`."""
+    from grader.notebook import magic
 
     shell.register_magics(magic.CudaMagics)

@@ -1,5 +1,5 @@
 """`python -m grader` is the same as `grader`."""
 
-from grader.cli import main
+from grader.cli.main import main
 
 main()

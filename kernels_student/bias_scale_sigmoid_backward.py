@@ -8,15 +8,15 @@ With v = (x + bias[c]) * scale[c] and y = sigmoid(v), the chain rule gives, from
         gscale[c] += gv * (x[n, c, p] + bias[c])
     gbias[c] = the sum of gx[n, c, p] over n and p
 
-Kernels: bias_scale_sigmoid_kernel, the forward; planes_backward_kernel, one block a plane (n, c): gx, and the plane's part
-of the two sums; channels_kernel, one thread a channel: adds up the parts, image after image. So each sum has one order, and the
-gradients are the same to the last bit each time. Adding with atomicAdd would give other last digits in every run.
+Kernels: bias_scale_sigmoid_kernel, the forward; planes_backward_kernel, one block a plane (n, c): gx, and the plane's
+part of the two sums; channels_kernel, one thread a channel: adds up the parts, image after image. So each sum has one
+order, and the gradients are the same to the last bit each time. Adding with atomicAdd would give other last digits in
+every run.
 
 Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew has the gradients that Model in
 kernels_ref/bias_scale_sigmoid/model.py has, for any shape.
 
-  1. each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores the plane's two sums (about 16
-     lines)
+  1. each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores both sums (about 16 lines)
   2. add up this channel's part of every image, in one order; store the two sums (about 9 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/bias_scale_sigmoid_backward.py
@@ -79,7 +79,7 @@ __device__ T block_sum(T v) {
 template <typename T>
 __global__ void planes_backward_kernel(const T* gy, const T* x, const T* y, const T* bias, const T* scale,
                                        T* gx, T* bias_part, T* scale_part, int C, int64_t pixels) {
-    // YOUR CODE HERE: each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores the plane's two sums (about 16 lines)
+    // YOUR CODE HERE: each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores both sums (about 16 lines)
 }
 
 // One thread a channel: bias_part, scale_part (N, C) -> gbias, gscale (C), in the order of the images.
@@ -167,7 +167,7 @@ kernels = load_inline(
 
 
 class BiasScaleSigmoid(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, bias, scale):
@@ -184,7 +184,9 @@ class BiasScaleSigmoid(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same function as Model with the same gradients: x (N, C, H, W) on a GPU, bias and scale (C, 1, 1) -> (N, C, H, W)."""
+    """The same function as Model with the same gradients: x (N, C, H, W) on a GPU, bias and scale (C, 1, 1) -> (N, C,
+    H, W).
+    """
 
     def __init__(self, bias_shape, scale_shape):
         super().__init__()

@@ -1,7 +1,7 @@
 """conv2d with its backward: three gradients, each a gather, so that no two threads ever add to one number.
 
-With y[n, oc, oy, ox] = bias[oc] + the sum of x[n, c, oy + ky, ox + kx] * weight[oc, c, ky, kx] over c, ky, kx, each gradient adds up the
-products in which its element takes part. From the gradient gy of y, in Python:
+With y[n, oc, oy, ox] = bias[oc] + the sum of x[n, c, oy + ky, ox + kx] * weight[oc, c, ky, kx] over c, ky, kx, each
+gradient adds up the products in which its element takes part. From the gradient gy of y, in Python:
 
     for n, c, iy, ix in every element of x:
         gx[n, c, iy, ix] = sum(gy[n, oc, iy - ky, ix - kx] * weight[oc, c, ky, kx] for every oc, ky, kx inside of gy)
@@ -10,16 +10,15 @@ products in which its element takes part. From the gradient gy of y, in Python:
     gbias[oc] = sum(gy[n, oc, oy, ox] for every n, oy, ox)
 
 Kernels: conv2d_kernel, the forward; gx_kernel, one thread an element of x. Sums over images and pixels take two stages:
-weight_parts_kernel and bias_parts_kernel, one warp an image's part of one sum; images_kernel, one thread a sum, adds the parts up in
-the order of the images. So the gradients are the same to the last bit each time, which atomicAdd would not promise.
+weight_parts_kernel and bias_parts_kernel, one warp an image's part of one sum; images_kernel, one thread a sum, adds
+the parts up in the order of the images. So the gradients are the same to the last bit each time, which atomicAdd would
+not promise.
 
 Your task: fill in the 4 places marked YOUR CODE HERE, so that ModelNew has the gradients that Model in
 kernels_ref/conv2d/model.py has, for any shape.
 
-  1. find this thread's n, c, iy, ix; add up over oc and all windows that this pixel is in; store (about 20
-     lines)
-  2. find oc, c, ky, kx; each lane adds up every 32nd pixel of its images; lane 0 stores the warp's sum (about
-     14 lines)
+  1. find n, c, iy, ix; add up over oc and all windows with this pixel; store (about 20 lines)
+  2. find oc, c, ky, kx; each lane adds every 32nd pixel; lane 0 stores the sum (about 14 lines)
   3. the same for gy alone (about 7 lines)
   4. add up this thread's column of parts, from row 0 on (about 5 lines)
 
@@ -78,7 +77,7 @@ __global__ void conv2d_kernel(const T* x, const T* weight, const T* bias, T* y, 
 template <typename T>
 __global__ void gx_kernel(const T* gy, const T* weight, T* gx, int64_t total,
                           int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
-    // YOUR CODE HERE: find this thread's n, c, iy, ix; add up over oc and all windows that this pixel is in; store (about 20 lines)
+    // YOUR CODE HERE: find n, c, iy, ix; add up over oc and all windows with this pixel; store (about 20 lines)
 }
 
 // The sum over the warp's 32 lanes, in lane 0. All of them must call it.
@@ -88,15 +87,16 @@ __device__ T warp_sum(T v) {
     return v;
 }
 
-// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r has
-// images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
+// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r
+// has images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have
+// rows.
 template <typename T>
 __global__ void weight_parts_kernel(const T* gy, const T* x, T* parts, int64_t N, int64_t weights,
                                     int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
     const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / WARP;  // this warp's element of weight
     const int lane = threadIdx.x % WARP;
     if (i >= weights) return;  // all lanes together
-    // YOUR CODE HERE: find oc, c, ky, kx; each lane adds up every 32nd pixel of its images; lane 0 stores the warp's sum (about 14 lines)
+    // YOUR CODE HERE: find oc, c, ky, kx; each lane adds every 32nd pixel; lane 0 stores the sum (about 14 lines)
 }
 
 // Stage 1 of gbias, one warp for each channel and each row of parts (rows, OC). Rows as above.
@@ -234,7 +234,7 @@ kernels = load_inline(
 
 
 class Conv2d(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, weight, bias):
@@ -254,7 +254,9 @@ class Conv2d(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same convolution as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH, OW)."""
+    """The same convolution as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH,
+    OW).
+    """
 
     def __init__(self, in_channels, out_channels, kernel_size):
         super().__init__()

@@ -1,8 +1,9 @@
 """conv2d_tensor_core: a convolution on tensor cores, which multiply in TF32.
 
 The convolution is a matrix product: weight (OC, K) times columns (K, pixels), with K = C * KH * KW. The columns are not
-written to memory (implicit GEMM). Step by step along K a block fetches a tile of weight and a tile of columns into shared
-memory, the latter from x itself, both rounded to TF32; then each warp multiplies its rows by its columns. In Python:
+written to memory (implicit GEMM). Step by step along K a block fetches a tile of weight and a tile of columns into
+shared memory, the latter from x itself, both rounded to TF32; then each warp multiplies its rows by its columns. In
+Python:
 
     weight, x = tf32(weight), tf32(x)                                   # 10 bits of mantissa, halves away from zero
     for k in range(K):
@@ -16,7 +17,7 @@ Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew computes
 kernels_ref/conv2d_tensor_core/model.py computes, for any shape.
 
   1. for each 8 of TILE_K load fragments of w and c, multiply them into tile (about 7 lines)
-  2. if row k0 + k exists: which c, ky, kx is it? Take x_at's value there, rounded (about 6 lines)
+  2. if row k0 + k exists: which c, ky, kx is it? Take x_at's value, rounded (about 6 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv2d_tensor_core.py
 """
@@ -116,7 +117,7 @@ conv_kernel(const float* __restrict__ weight, const float* __restrict__ x, const
         }
         for (int k = first_k; k < TILE_K; k += THREADS / TILE_COLUMNS) {
             float value = 0.0f;
-            // YOUR CODE HERE: if row k0 + k exists: which c, ky, kx is it? Take x_at's value there, rounded (about 6 lines)
+            // YOUR CODE HERE: if row k0 + k exists: which c, ky, kx is it? Take x_at's value, rounded (about 6 lines)
             c_tile[k * C_ROW + column] = value;
         }
         __syncthreads();  // the tiles are complete

@@ -15,7 +15,7 @@ the largest value into the smallest, so that the maximum must come last.
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew computes what Model in
 kernels_ref/conv_groupnorm_maxpool/model.py computes, for any shape.
 
-  1. find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 19 lines)
+  1. find this thread's window; normalise, scale its pixels; keep the largest; clamp (about 19 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/conv_groupnorm_maxpool.py
 """
@@ -136,7 +136,7 @@ __global__ void norm_scale_maxpool_clamp_kernel(const float* v, const float* mea
                                                 const float* gn_weight, const float* gn_bias, const float* scale,
                                                 float* y, int64_t total, int C, int channels_a_group, int H, int W,
                                                 int pool, int PH, int PW, float clamp_min, float clamp_max) {
-    // YOUR CODE HERE: find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 19 lines)
+    // YOUR CODE HERE: find this thread's window; normalise, scale its pixels; keep the largest; clamp (about 19 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.
@@ -240,8 +240,17 @@ class ModelNew(nn.Module):
     def forward(self, x):
         gn = self.group_norm
         return kernels.conv_groupnorm_maxpool_forward(
-            x, self.conv.weight, self.conv.bias, gn.weight, gn.bias, self.scale,
-            gn.num_groups, gn.eps, self.pool, self.clamp_min, self.clamp_max,
+            x,
+            self.conv.weight,
+            self.conv.bias,
+            gn.weight,
+            gn.bias,
+            self.scale,
+            gn.num_groups,
+            gn.eps,
+            self.pool,
+            self.clamp_min,
+            self.clamp_max,
         )
 
 # Made from kernels_ref/conv_groupnorm_maxpool/solution.py by `grader student`; skeleton 4861d20d271a.

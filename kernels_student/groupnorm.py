@@ -17,7 +17,7 @@ Your task: fill in the 2 places marked YOUR CODE HERE, so that ModelNew computes
 kernels_ref/groupnorm/model.py computes, for any shape.
 
   1. pass 1, the mean; pass 2, squared distances to it; thread 0 stores mean and rstd (about 16 lines)
-  2. find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
+  2. find the plane's channel and group; normalise every pixel of this thread (about 9 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/groupnorm.py
 """
@@ -67,7 +67,7 @@ __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd
 __global__ void normalise_kernel(const float* x, const float* mean, const float* rstd,
                                  const float* weight, const float* bias, float* y,
                                  int C, int channels_a_group, int64_t pixels) {
-    // YOUR CODE HERE: find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
+    // YOUR CODE HERE: find the plane's channel and group; normalise every pixel of this thread (about 9 lines)
 }
 
 // The kernels read bare memory: refuse a tensor that is not what they take it for.

@@ -1,30 +1,32 @@
-"""im2col_conv with its backward: two more matrix products, and each pixel of x gathers from the columns that hold a copy of it.
+"""im2col_conv with its backward: two more matrix products, and a gather of each pixel's copies.
 
 Forward writes every window as a column, and multiplies: columns[n] is K = C * KH * KW values by OH * OW pixels, and
-y[n] = W @ columns[n] + bias[:, None], with W = weight.view(OC, K). From the gradient gy of y, each gy[n] being OC by pixels, in Python:
+y[n] = W @ columns[n] + bias[:, None], with W = weight.view(OC, K). From the gradient gy of y,
+each gy[n] being OC by pixels, in Python:
 
     gW = sum(gy[n] @ columns[n].T for n in images)              # the gradient of a product's left factor
     gcolumns[n] = W.T @ gy[n]                                   # and of its right factor
     gbias[oc] = sum(gy[n, oc, p] for every n and p)
-    for n, c, iy, ix in every element of x:                     # im2col copied it to each window that it is in: add these up
+    for n, c, iy, ix in every element of x:                     # in each window that it is in, im2col copied it: add up
         gx[n, c, iy, ix] = sum(gcolumns[n][(c * KH + ky) * KW + kx, (iy - ky) * OW + ix - kx]
                                for ky, kx if 0 <= iy - ky < OH and 0 <= ix - kx < OW)
 
-Forward keeps x and weight. The columns, KH * KW times as large as x, are made again, a few images at a time, as in forward.
+Forward keeps x and weight. The columns, KH * KW times as large as x, are made again, a few images at a time, as in
+forward.
 
-Kernels: im2col_kernel and matmul_kernel, the forward; weight_parts_kernel, one thread an element of an image's gy[n] @ columns[n].T;
-columns_backward_kernel, one thread an element of gcolumns; both by tiles in shared memory. col2im_kernel, one thread an
-element of x: it gathers, so that no two threads add to one number. bias_parts_kernel, one warp an image's part of one channel.
-images_kernel, one thread a sum, adds parts up in the order of the images. So each sum has one order and the same bits each time.
+Kernels: im2col_kernel and matmul_kernel, the forward; weight_parts_kernel, one thread an element of an image's gy[n] @
+columns[n].T; columns_backward_kernel, one thread an element of gcolumns; both by tiles in shared memory. col2im_kernel,
+one thread an element of x: it gathers, so that no two threads add to one number. bias_parts_kernel, one warp an image's
+part of one channel. images_kernel, one thread a sum, adds parts up in the order of the images. So each sum has one
+order and the same bits each time.
 
 Your task: fill in the 5 places marked YOUR CODE HERE, so that ModelNew has the gradients that Model in
 kernels_ref/im2col_conv/model.py has, for any shape.
 
-  1. walk along the pixels tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
-  2. the same along the output channels; which way does the tile of weight have to be read? (about 11 lines)
-  3. find this thread's pixel; add up the gradients of its copies, one for each window that it is in (about 15
-     lines)
-  4. each lane adds up every 32nd pixel of its images; lane 0 stores the warp's sum (about 7 lines)
+  1. walk the pixels tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
+  2. the same along the output channels; which way is the tile of weight read? (about 11 lines)
+  3. find this thread's pixel; add the gradients of its copies, one per window (about 15 lines)
+  4. each lane adds every 32nd pixel; lane 0 stores the sum (about 7 lines)
   5. add up this thread's column of parts, from row 0 on (about 5 lines)
 
 Grade it, with or without a GPU:  grader grade kernels_student/im2col_conv_backward.py
@@ -52,7 +54,7 @@ cuda_source = r"""
 constexpr int WARP = 32;
 constexpr int THREADS = 256;                 // a block: a whole number of warps
 constexpr int TILE = 16;                     // a block of a product makes TILE x TILE elements
-constexpr int64_t COLUMN_VALUES = 1 << 23;   // columns at a time: in float32 32 MB, which are still in L2 when they are read
+constexpr int64_t COLUMN_VALUES = 1 << 23;   // columns at a time: 32 MB in float32, still in L2 when they are read
 constexpr int64_t MAX_GRID_Y = 65535;
 
 // x (images, C, H, W) -> columns (images, K, OH * OW) with K = C * KH * KW; `total` elements.
@@ -103,8 +105,9 @@ __global__ void matmul_kernel(const T* weight, const T* columns, const T* bias, 
     if (row < OC && column < pixels) y[row * pixels + column] = sum + bias[row];
 }
 
-// Stage 1 of gweight: parts[n] (OC, K) = gy[n] (OC, pixels) times columns[n] (K, pixels) transposed, with n = blockIdx.y.
-// Step by step along the pixels, a block's threads fetch a tile of gy and a tile of columns, one element each.
+// Stage 1 of gweight: parts[n] (OC, K) = gy[n] (OC, pixels) times columns[n] (K, pixels) transposed, with n =
+// blockIdx.y. Step by step along the pixels, a block's threads fetch a tile of gy and a tile of columns, one element
+// each.
 template <typename T>
 __global__ void weight_parts_kernel(const T* gy, const T* columns, T* parts, int OC, int K, int64_t pixels) {
     // One more a row: the threads of a warp read c_tile down a column, and 16 rows of 16 would share two banks.
@@ -117,10 +120,11 @@ __global__ void weight_parts_kernel(const T* gy, const T* columns, T* parts, int
     columns += (int64_t)blockIdx.y * K * pixels;
     parts += (int64_t)blockIdx.y * OC * K;
 
-    // YOUR CODE HERE: walk along the pixels tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
+    // YOUR CODE HERE: walk the pixels tile by tile: fetch (0 past the edge), wait, add up, wait; store (about 13 lines)
 }
 
-// gcolumns[n] (K, pixels) = weight (OC, K) transposed times gy[n] (OC, pixels), with n = blockIdx.y. Along the output channels.
+// gcolumns[n] (K, pixels) = weight (OC, K) transposed times gy[n] (OC, pixels), with n = blockIdx.y. Along the output
+// channels.
 template <typename T>
 __global__ void columns_backward_kernel(const T* weight, const T* gy, T* gcolumns, int OC, int K, int64_t pixels) {
     __shared__ T w_tile[TILE][TILE], g_tile[TILE][TILE];
@@ -131,14 +135,14 @@ __global__ void columns_backward_kernel(const T* weight, const T* gy, T* gcolumn
     gy += (int64_t)blockIdx.y * OC * pixels;
     gcolumns += (int64_t)blockIdx.y * K * pixels;
 
-    // YOUR CODE HERE: the same along the output channels; which way does the tile of weight have to be read? (about 11 lines)
+    // YOUR CODE HERE: the same along the output channels; which way is the tile of weight read? (about 11 lines)
 }
 
 // gcolumns (images, K, OH * OW) -> gx (images, C, H, W), `total` elements: each gathers its copies.
 template <typename T>
 __global__ void col2im_kernel(const T* gcolumns, T* gx, int64_t total,
                               int C, int H, int W, int KH, int KW, int OH, int OW) {
-    // YOUR CODE HERE: find this thread's pixel; add up the gradients of its copies, one for each window that it is in (about 15 lines)
+    // YOUR CODE HERE: find this thread's pixel; add the gradients of its copies, one per window (about 15 lines)
 }
 
 // The sum over the warp's 32 lanes, in lane 0. All of them must call it.
@@ -148,14 +152,14 @@ __device__ T warp_sum(T v) {
     return v;
 }
 
-// Stage 1 of gbias, one warp for each channel and each row blockIdx.y of parts (rows, OC). Row r has images r, r + rows,
-// r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
+// Stage 1 of gbias, one warp for each channel and each row blockIdx.y of parts (rows, OC). Row r has images r, r +
+// rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
 template <typename T>
 __global__ void bias_parts_kernel(const T* gy, T* parts, int64_t N, int OC, int64_t pixels) {
     const int oc = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / WARP;
     const int lane = threadIdx.x % WARP;
     if (oc >= OC) return;  // all lanes together
-    // YOUR CODE HERE: each lane adds up every 32nd pixel of its images; lane 0 stores the warp's sum (about 7 lines)
+    // YOUR CODE HERE: each lane adds every 32nd pixel; lane 0 stores the sum (about 7 lines)
 }
 
 // Stage 2: parts (rows, count) -> sums (count), one thread each, in the order of the rows.
@@ -326,7 +330,7 @@ kernels = load_inline(
 
 
 class Im2colConv(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, weight, bias):
@@ -346,7 +350,9 @@ class Im2colConv(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same convolution as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH, OW)."""
+    """The same convolution as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH,
+    OW).
+    """
 
     def __init__(self, in_channels, out_channels, kernel_size):
         super().__init__()

@@ -7,11 +7,11 @@ gradient gy of y, in Python:
         for c in channels:
             gx[n, c, p] = gy[n, 0, p] * exp(x[n, c, p] - y[n, 0, p])
 
-No exponent is above 0, as y is at least the largest x: nothing overflows, and forward's result is all that has to be saved
-beside x. Nothing is summed either.
+No exponent is above 0, as y is at least the largest x: nothing overflows, and forward's result is all that has to be
+saved beside x. Nothing is summed either.
 
-Kernels: logsumexp_kernel, the forward; logsumexp_backward_kernel, one thread a pixel, which fetches gy and y once and walks over
-the channels. A channel's pixels are neighbours, so that at every step a warp writes 32 neighbouring values.
+Kernels: logsumexp_kernel, the forward; logsumexp_backward_kernel, one thread a pixel, which fetches gy and y once and
+walks over the channels. A channel's pixels are neighbours, so that at every step a warp writes 32 neighbouring values.
 
 Your task: fill in the one place marked YOUR CODE HERE, so that ModelNew has the gradients that Model in
 kernels_ref/logsumexp/model.py has, for any shape.
@@ -121,7 +121,7 @@ kernels = load_inline(
 
 
 class LogSumExp(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x):

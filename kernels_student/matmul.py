@@ -96,9 +96,7 @@ torch::Tensor matmul_forward(torch::Tensor A, torch::Tensor B) {
 }
 """
 
-kernels = load_inline(
-    name="matmul", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["matmul_forward"]
-)
+kernels = load_inline(name="matmul", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["matmul_forward"])
 
 
 class ModelNew(nn.Module):

@@ -179,7 +179,7 @@ kernels = load_inline(
 
 
 class Matmul(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, A, B):

@@ -11,7 +11,7 @@ In Python:
 Kernels: row_statistics_kernel, one block a row, which reads four elements at once where a row allows it;
 normalise_kernel, one thread an element.
 
-Your task: 6 defects are in this file, unmarked. Find and mend each, so that ModelNew computes what Model in
+Your task: 6 defects are in this file, unmarked. Find and fix each, so that ModelNew computes what Model in
 kernels_ref/mend_layernorm/model.py computes, for any shape.
 
 Grade it, with or without a GPU:  grader grade kernels_student/mend_layernorm.py

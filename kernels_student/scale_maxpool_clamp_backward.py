@@ -19,7 +19,7 @@ So each sum has one order, and the gradients are the same to the last bit each t
 Your task: fill in the 3 places marked YOUR CODE HERE, so that ModelNew has the gradients that Model in
 kernels_ref/scale_maxpool_clamp/model.py has, for any shape.
 
-  1. find the window and the place in it; gx is gy * scale if that is the window's `at` (about 11 lines)
+  1. find the window and the place in it; gx is gy * scale if that is the window's at (about 11 lines)
   2. add up gv * top over the windows, gv being 0 where `at` is -1; thread 0 stores it (about 8 lines)
   3. add up this channel's part of every image, in one order; store the sum (about 5 lines)
 
@@ -81,7 +81,7 @@ __global__ void scale_maxpool_clamp_kernel(const T* x, const T* scale, T* y, int
 template <typename T>
 __global__ void pixels_backward_kernel(const T* gy, const int* at, const T* scale, T* gx, int64_t total, int64_t C,
                                        int64_t H, int64_t W, int pool, int64_t PH, int64_t PW) {
-    // YOUR CODE HERE: find the window and the place in it; gx is gy * scale if that is the window's `at` (about 11 lines)
+    // YOUR CODE HERE: find the window and the place in it; gx is gy * scale if that is the window's at (about 11 lines)
 }
 
 // Sum of every thread's v, returned to every thread of the block. All of them must call it.
@@ -206,7 +206,7 @@ kernels = load_inline(
 
 
 class ScaleMaxpoolClamp(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, scale, pool, clamp_min, clamp_max):

@@ -1,4 +1,6 @@
-"""The lessons' pictures: one function each, returning a small PNG with alt text."""
+"""Draw the lessons' pictures: each public function returns one small PNG with alt text."""
+
+# Stays whole: a lesson imports each picture by its function's name, and no two share a subject.
 
 import io
 import json
@@ -39,51 +41,57 @@ def _grid(ax, rows: int, columns: int, text=None, colour=None):
 
 
 def sliding_window() -> Image:
-    """One thread of a 3x3 convolution over a 5x6 image: the patch that it reads, the pixel that it writes."""
+    """Draw what one thread of a 3x3 convolution does over a 5x6 image: the patch it reads and the pixel it writes."""
     figure, (image, out) = _axes(2, 7, 3)
     row, column = 1, 2
     _grid(image, 5, 6, colour=lambda r, c: BLUE if row <= r < row + 3 and column <= c < column + 3 else None)
-    image.set_title("image, 5 x 6: the patch that is read", fontsize=10)
+    image.set_title("image, 5 x 6: the patch that thread 6 reads", fontsize=10)
     _grid(out, 3, 4, lambda r, c: str(4 * r + c), lambda r, c: ORANGE if (r, c) == (row, column) else None)
-    out.set_title("result, 3 x 4: the number of its thread", fontsize=10)
+    out.set_title("result, 3 x 4: each pixel's thread", fontsize=10)
     return _png(
         figure,
         "Left: a 5 by 6 image with the 3 by 3 patch from row 1, column 2 coloured. "
-        "Right: the 3 by 4 result, each cell holding the number of the thread that computes it, 0 to 11; "
-        "cell 6, in row 1 and column 2, is coloured: thread 6 reads the coloured patch.",
+        "Right: the 3 by 4 result, in which each cell shows the number of the thread that computes it, 0 to 11. "
+        "Cell 6, in row 1 and column 2, is coloured: thread 6 reads the coloured patch.",
     )
 
 
 def patches_as_columns() -> Image:
-    """im2col of a 3x4 image for a 2x2 window: each patch becomes one column."""
+    """Draw im2col of a 3x4 image with a 2x2 window: each patch becomes one column."""
     figure, (image, columns) = _axes(2, 7.5, 3)
     _grid(
-        image, 3, 4,
+        image,
+        3,
+        4,
         lambda r, c: str(4 * r + c),
         lambda r, c: ORANGE if r in (1, 2) and c in (1, 2) else None,
     )
     image.set_title("image, 3 x 4", fontsize=10)
     # Row k of the result is window offset (k // 2, k % 2); column p is patch (p // 3, p % 3).
     _grid(
-        columns, 4, 6,
+        columns,
+        4,
+        6,
         lambda k, p: str(4 * (p // 3 + k // 2) + p % 3 + k % 2),
         lambda k, p: ORANGE if p == 4 else None,
     )
-    columns.set_title("columns, 4 x 6: one column a patch", fontsize=10)
+    columns.set_title("columns, 4 x 6: one column per patch", fontsize=10)
     return _in_few_colours(_png(
         figure,
         "Left: a 3 by 4 image whose pixels are numbered 0 to 11, with the 2 by 2 patch 5, 6, 9, 10 coloured. "
-        "Right: a matrix of 4 rows and 6 columns; column 4 is coloured and holds 5, 6, 9, 10 from top to bottom. "
-        "Every column holds one patch of the image.",
+        "Right: a matrix of 4 rows and 6 columns; column 4 is coloured and contains 5, 6, 9, 10 from top to bottom. "
+        "Every column contains one patch of the image.",
     ))  # fmt: skip
 
 
-def one_block_a_group() -> Image:
-    """GroupNorm with 6 channels in 3 groups: what shares a mean, and which block computes it."""
+def one_block_per_group() -> Image:
+    """Draw GroupNorm with 6 channels in 3 groups: which channels share a mean, and which block computes it."""
     figure, (tensor,) = _axes(1, 7, 2.4)
     colours = (BLUE, ORANGE, "#a1d99b")
     _grid(
-        tensor, 2, 6,
+        tensor,
+        2,
+        6,
         lambda n, c: f"n={n}\nc={c}\nblock {3 * n + c // 2}",
         lambda n, c: colours[c // 2],
     )
@@ -91,12 +99,12 @@ def one_block_a_group() -> Image:
     return _png(
         figure,
         "A table of 2 images by 6 channels. Channels 0 and 1 share a colour, as do 2 and 3, and 4 and 5. "
-        "Image 0's three groups belong to blocks 0, 1 and 2; image 1's to blocks 3, 4 and 5.",
+        "Blocks 0, 1 and 2 compute image 0's three groups; blocks 3, 4 and 5 compute image 1's.",
     )
 
 
 def memory_traffic() -> Image:
-    """How often a tensor crosses between memory and processor: three kernels against one."""
+    """Draw how often a tensor crosses the memory bus: three kernels compared to one."""
     figure, ax = plt.subplots(figsize=(6.5, 1.8))
     steps = ["+ bias", "x scale", "sigmoid"]
     for i, step in enumerate(steps):
@@ -109,19 +117,19 @@ def memory_traffic() -> Image:
         ax.barh(0, 1, left=left, color=colour, edgecolor="white")
         ax.text(left + 0.5, 0, word, ha="center", va="center", fontsize=8)
     ax.set_yticks([0, 1], ["one kernel", "three kernels"])
-    ax.set_xlabel("times that the whole tensor crosses the memory bus")
+    ax.set_xlabel("how often the whole tensor crosses the memory bus")
     ax.set_ylim(-0.5, 1.9)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     return _png(
         figure,
-        "Two bars. Three kernels: read and write for adding the bias, again for the scale, again for the sigmoid, "
-        "six crossings in all. One kernel: one read and one write.",
+        "Two bars. Three kernels: a read and a write to add the bias, again for the scale, again for the sigmoid; "
+        "the tensor crosses the bus six times. One kernel: one read and one write.",
     )
 
 
 def where_exp_overflows() -> Image:
-    """exp(x) in float32 leaves the range of float32 a little above x = 88."""
+    """Draw exp(x) in float32, which leaves the range of float32 a little above x = 88."""
     import torch
 
     x = torch.linspace(60, 100, 200)
@@ -134,13 +142,13 @@ def where_exp_overflows() -> Image:
     ax.set_ylabel("exp(x), float32")
     return _png(
         figure,
-        "A curve of exp(x) on a logarithmic axis for x from 60 to 100. "
-        "It is a straight line up to x of about 88.7, where float32 ends; to the right the result is infinity.",
+        "A curve of exp(x) on a logarithmic axis for x from 60 to 100. It is a straight line up to about x = 88.7, "
+        "where the range of float32 ends. To the right the result is infinity.",
     )
 
 
 def two_orders() -> Image:
-    """Two warps that share an element, in the two orders in which a GPU may run them."""
+    """Draw two warps that share an element, in the two orders in which a GPU may run them."""
     figure, axes = plt.subplots(2, 1, figsize=(7, 2.6), sharex=True)
     orders = (("right by luck", (0, 2.2)), ("wrong", (2.2, 0)))
     for ax, (title, (write, read)) in zip(axes, orders):
@@ -157,19 +165,20 @@ def two_orders() -> Image:
     figure.tight_layout()
     return _png(
         figure,
-        "Two time lines of the same two warps. Above, warp 0 writes s[0] first and warp 1 reads it afterwards: right by luck. "
-        "Below, warp 1 reads s[0] first and warp 0 writes it afterwards: wrong. Nothing makes the one wait for the other.",
+        "Two time lines of the same two warps. Above, warp 0 writes s[0] first and warp 1 reads it afterwards: right "
+        "by luck. Below, warp 1 reads s[0] first and warp 0 writes it afterwards: wrong. Nothing makes the one wait "
+        "for the other.",
     )
 
 
 def rows_in_sixteens() -> Image:
-    """Rows of 6 floats in memory that is divided into pieces of 16 bytes: where a float4 may begin."""
+    """Draw rows of 6 floats in memory with a mark every 16 bytes: where a float4 may start."""
     figure, (ax,) = _axes(1, 8, 1.4)
     colours = (BLUE, ORANGE, "#a1d99b")
     _grid(ax, 1, 18, lambda r, c: f"{c // 6},{c % 6}", lambda r, c: colours[c // 6])
     for place in range(0, 19, 4):
         ax.plot([place, place], [-0.25, 1.25], color="black", lw=2, clip_on=False)
-    for row, word in enumerate(("row 0: good", "row 1: crooked", "row 2: good")):
+    for row, word in enumerate(("row 0: aligned", "row 1: misaligned", "row 2: aligned")):
         ax.text(6 * row + 3, 1.75, word, ha="center", fontsize=9)
     return _png(
         figure,
@@ -179,7 +188,7 @@ def rows_in_sixteens() -> Image:
 
 
 def where_a_clock_stops() -> Image:
-    """The host launches and goes on while the GPU works: what two ways of stopping the clock measure."""
+    """Draw a launch on host and GPU, and what a clock measures that stops before or after a wait."""
     figure, ax = plt.subplots(figsize=(7, 2.3))
     ax.barh(1, 0.5, left=0, color=BLUE)
     ax.text(0.25, 1, "launch", ha="center", va="center", fontsize=8)
@@ -198,23 +207,33 @@ def where_a_clock_stops() -> Image:
         ax.spines[side].set_visible(False)
     return _png(
         figure,
-        "A time line of host and GPU. The host launches, which is short, and then waits; the GPU starts a little later and works "
-        "long. A clock stopped right after the launch shows a ninth of the time; stopped after the wait it shows all of it.",
+        "A time line of host and GPU. The host launches, which is short, and then waits; the GPU starts a little "
+        "later and works long. A clock stopped right after the launch shows a ninth of the time; stopped after the "
+        "wait it shows all of it.",
     )
 
 
 def roofline() -> Image:
-    """Kernels of benchmarks/micro on an H200: how many operations a second they do, for how many a byte of DRAM."""
+    """Draw a roofline of an H200: operations per second against operations per byte of DRAM, for benchmarks/micro."""
     import json
     from pathlib import Path
 
-    data = json.loads((Path(__file__).resolve().parent.parent / "benchmarks" / "data" / "ncu.json").read_text())["programs"]
+    data = json.loads((Path(__file__).resolve().parent.parent / "benchmarks" / "data" / "ncu.json").read_text())[
+        "programs"
+    ]
     figure, ax = plt.subplots(figsize=(6.5, 3.4))
-    memory, arithmetic = 4.8e12, 132 * 128 * 2 * 1.98e9  # the H200's datasheet: bytes a second; multiply-adds of all lanes
+    # the H200's datasheet: bytes per second; multiply-adds of all lanes
+    memory, arithmetic = 4.8e12, 132 * 128 * 2 * 1.98e9
     intensity = [0.1, arithmetic / memory, 2000]
     ax.loglog(intensity, [min(memory * x, arithmetic) / 1e12 for x in intensity], color="black")
-    shown = (("elementwise", "saxpy"), ("elementwise", "sigmoid"), ("rows", "layer normalisation"), ("matmul", "naive"),
-             ("matmul", "naive, warps along columns"), ("matmul", "4 x 4 a thread"))
+    shown = (
+        ("elementwise", "saxpy"),
+        ("elementwise", "sigmoid"),
+        ("rows", "layer normalisation"),
+        ("matmul", "naive"),
+        ("matmul", "naive, warps along columns"),
+        ("matmul", "4 x 4 a thread"),
+    )
     for program, label in shown:
         launch = next(row for row in data[program]["large"] if row["label"] == label)
         operations = launch.get("thread_fadd", 0) + launch.get("thread_fmul", 0) + 2 * launch.get("thread_ffma", 0)
@@ -222,25 +241,35 @@ def roofline() -> Image:
         y = operations / launch["nanoseconds"] / 1e3
         ax.plot(x, y, "o", color="#e6550d")
         right = x > 30
-        ax.annotate(label, (x, y), xytext=(-6 if right else 6, -3), textcoords="offset points", fontsize=8, ha="right" if right else "left")
+        ax.annotate(
+            label,
+            (x, y),
+            xytext=(-6 if right else 6, -3),
+            textcoords="offset points",
+            fontsize=8,
+            ha="right" if right else "left",
+        )
     ax.set_xlabel("fp32 operations for each byte of DRAM")
-    ax.set_ylabel("10¹² operations a second")
+    ax.set_ylabel("10¹² operations per second")
     ax.set_xlim(0.1, 2000)
     return _png(
         figure,
-        "A roofline of an H200 on logarithmic axes: a line that rises with the operations for each byte until about 14, and is flat from there. "
-        "The dots of saxpy and layer normalisation lie just below the rising part, sigmoid a little lower; three matrix products lie under the "
-        "flat part at about 375 operations for each byte: 4 x 4 a thread below it by a factor of four, naive of twelve, along columns of seventy.",
+        "A roofline of an H200 on logarithmic axes: a line that rises with the operations for each byte until about "
+        "14, and is flat from there. The dots of saxpy and layer normalisation lie just below the rising part, "
+        "sigmoid a little lower; three matrix products lie under the flat part at about 375 operations for each byte: "
+        "4 x 4 a thread below it by a factor of four, naive of twelve, along columns of seventy.",
     )
 
 
 def windows_of_four() -> Image:
-    """Max pooling of a 10x10 image with windows of 4x4: what each thread reads, and what belongs to no window."""
+    """Draw max pooling of a 10x10 image with 4x4 windows: what each thread reads, and what belongs to no window."""
     figure, (image, out) = _axes(2, 7, 3.3)
     colours = ((BLUE, ORANGE), ("#a1d99b", "#bcbddc"))
     inside = lambda r, c: r < 8 and c < 8  # noqa: E731
     _grid(
-        image, 10, 10,
+        image,
+        10,
+        10,
         lambda r, c: str(2 * (r // 4) + c // 4) if inside(r, c) else "",
         lambda r, c: colours[r // 4][c // 4] if inside(r, c) else None,
     )
@@ -249,14 +278,14 @@ def windows_of_four() -> Image:
     out.set_title("result, 2 x 2: the number of its thread", fontsize=10)
     return _png(
         figure,
-        "Left: a 10 by 10 image cut into four windows of 4 by 4 pixels, each with the number of the thread that reads it, 0 to 3. "
-        "The last two rows and the last two columns are grey: they belong to no window. "
-        "Right: the 2 by 2 result, each cell in the colour of its window, with the same numbers.",
+        "Left: a 10 by 10 image cut into four windows of 4 by 4 pixels, each with the number of the thread that reads "
+        "it, 0 to 3. The last two rows and the last two columns are grey: they belong to no window. Right: the 2 by 2 "
+        "result, each cell in the colour of its window, with the same numbers.",
     )
 
 
 def pooling_traffic() -> Image:
-    """Bytes that cross the memory bus for scale, max pooling by 4 x 4 and clamp: three kernels against one."""
+    """Draw the bytes that scale, max pooling by 4 x 4 and clamp move: three kernels compared to one."""
     figure, ax = plt.subplots(figsize=(7, 1.9))
     three = (("scale", 1.0, 1.0), ("pool", 0.984, 0.06), ("clamp", 0.06, 0.06))  # read, written, in sizes of x
     left = 0.0
@@ -279,13 +308,16 @@ def pooling_traffic() -> Image:
         ax.spines[side].set_visible(False)
     return _png(
         figure,
-        "Two bars of bytes, reading blue and writing orange. Three kernels: reading x, writing x times scale, reading it again for the pooling, "
-        "each as long as x, and then four short pieces of a sixteenth. One kernel: reading x and writing y, one long piece and one short.",
+        "Two bars of bytes, reading blue and writing orange. Three kernels: reading x, writing x times scale, reading "
+        "it again for the pooling, each as long as x, and then four short pieces of a sixteenth. One kernel: reading "
+        "x and writing y, one long piece and one short.",
     )
 
 
 def fragment_product() -> Image:
-    """One step of a tensor core: a 16x8 piece times an 8x16 piece, and the lanes that hold the result's first rows on an H200."""
+    """Draw one step of a tensor core, a 16x8 tile times an 8x16 tile, with the lanes that hold the result's first rows
+    on an H200.
+    """
     figure, ax = plt.subplots(figsize=(9.4, 7))
     ax.set_aspect("equal")
     ax.axis("off")
@@ -307,19 +339,24 @@ def fragment_product() -> Image:
     ax.set_ylim(26.5, -1.5)
     return _png(
         figure,
-        "Lower left: a blue piece of 16 rows and 8 columns, matrix_a. Above right: a blue piece of 8 rows and 16 columns, matrix_b. "
-        "Where its rows and its columns cross: the orange accumulator, 16 by 16. Its first row holds the numbers of lanes 0, 0, 1, 1, 2, 2, 3, 3 "
-        "and the same again, the second row lanes 4 to 7 in the same way, the third lanes 8 to 11.",
+        "Lower left: a blue piece of 16 rows and 8 columns, matrix_a. Above right: a blue piece of 8 rows and 16 "
+        "columns, matrix_b. Where its rows and its columns cross: the orange accumulator, 16 by 16. Its first row "
+        "holds the numbers of lanes 0, 0, 1, 1, 2, 2, 3, 3 and the same again, the second row lanes 4 to 7 in the "
+        "same way, the third lanes 8 to 11.",
     )
 
 
 def bits_of_floats() -> Image:
-    """Sign, exponent and mantissa of float32, TF32, bfloat16 and half."""
+    """Draw sign, exponent and mantissa of float32, TF32, bfloat16 and half."""
     figure, ax = plt.subplots(figsize=(7.5, 2.2))
     formats = (("float32", 8, 23), ("TF32", 8, 10), ("bfloat16", 8, 7), ("half", 5, 10))
     for row, (_, exponent, mantissa) in enumerate(formats):
         start = 8 - exponent
-        for width, left, face, word in ((1, start, GREY, ""), (exponent, start + 1, ORANGE, exponent), (mantissa, 9, BLUE, mantissa)):
+        for width, left, face, word in (
+            (1, start, GREY, ""),
+            (exponent, start + 1, ORANGE, exponent),
+            (mantissa, 9, BLUE, mantissa),
+        ):
             for bit in range(width):
                 ax.add_patch(Rectangle((left + bit, row), 1, 0.8, facecolor=face, edgecolor="white", lw=1))
             ax.text(left + width / 2, row + 0.4, str(word), ha="center", va="center", fontsize=9)
@@ -331,19 +368,31 @@ def bits_of_floats() -> Image:
     ax.axis("off")
     return _png(
         figure,
-        "Four rows of bits: sign, exponent, mantissa. float32: 1, 8, 23. TF32: 1, 8, 10. bfloat16: 1, 8, 7. half: 1, 5, 10. "
-        "The first three have exponents of the same length; TF32 and half have mantissas of the same length.",
+        "Four rows of bits: sign, exponent, mantissa. float32: 1, 8, 23. TF32: 1, 8, 10. bfloat16: 1, 8, 7. half: 1, "
+        "5, 10. The first three have exponents of the same length; TF32 and half have mantissas of the same length.",
     )
 
 
 def forward_and_backward() -> Image:
-    """One operator in a model: what goes forward, what comes back, and what is saved in between."""
+    """Draw one operator in a model: what goes forward, what comes back, and what is saved in between."""
     figure, ax = plt.subplots(figsize=(6.6, 2.2))
-    for left, word, face in ((0, "x, bias, scale", GREY), (3.2, "forward\nkernels", BLUE), (6.4, "y", GREY), (8.6, "rest of\nthe model", GREY), (10.8, "loss", GREY)):
+    for left, word, face in (
+        (0, "x, bias, scale", GREY),
+        (3.2, "forward\nkernels", BLUE),
+        (6.4, "y", GREY),
+        (8.6, "rest of\nthe model", GREY),
+        (10.8, "loss", GREY),
+    ):
         width = 2.2 if left < 6 else 1.6
         ax.add_patch(Rectangle((left, 2.4), width, 1, facecolor=face, edgecolor="black", lw=0.8))
         ax.text(left + width / 2, 2.9, word, ha="center", va="center", fontsize=8)
-    for left, word, face in ((0, "gx, gbias,\ngscale", GREY), (3.2, "backward\nkernels", ORANGE), (6.4, "gy", GREY), (8.6, "its\nbackward", GREY), (10.8, "1", GREY)):
+    for left, word, face in (
+        (0, "gx, gbias,\ngscale", GREY),
+        (3.2, "backward\nkernels", ORANGE),
+        (6.4, "gy", GREY),
+        (8.6, "its\nbackward", GREY),
+        (10.8, "1", GREY),
+    ):
         width = 2.2 if left < 6 else 1.6
         ax.add_patch(Rectangle((left, 0), width, 1, facecolor=face, edgecolor="black", lw=0.8))
         ax.text(left + width / 2, 0.5, word, ha="center", va="center", fontsize=8)
@@ -357,29 +406,38 @@ def forward_and_backward() -> Image:
     ax.axis("off")
     return _png(
         figure,
-        "Two rows. Above, from left to right: x, bias and scale go into the forward kernels, which make y; the rest of the model makes the loss of it. "
-        "Below, from right to left: 1, the gradient of the loss, goes into the backward of the rest of the model, which makes gy; the backward "
-        "kernels make gx, gbias and gscale of it. A thick arrow from the forward to the backward kernels is marked: saved tensors.",
+        "Two rows. Above, from left to right: x, bias and scale go into the forward kernels, which make y; the rest "
+        "of the model makes the loss of it. Below, from right to left: 1, the gradient of the loss, goes into the "
+        "backward of the rest of the model, which makes gy; the backward kernels make gx, gbias and gscale of it. A "
+        "thick arrow from the forward to the backward kernels is marked: saved tensors.",
     )
 
 
 def windows_with_a_pixel() -> Image:
-    """Which results of a 3x3 convolution a pixel goes into, and with which element of the weight."""
+    """Draw which results of a 3x3 convolution use one pixel, and with which element of the weight."""
     figure, (image, out) = _axes(2, 7, 2.7)
     row, column = 2, 1
-    inside = {(row - ky, column - kx): (ky, kx) for ky in range(3) for kx in range(3) if 0 <= row - ky < 3 and 0 <= column - kx < 4}
+    inside = {
+        (row - ky, column - kx): (ky, kx)
+        for ky in range(3)
+        for kx in range(3)
+        if 0 <= row - ky < 3 and 0 <= column - kx < 4
+    }
     _grid(image, 5, 6, colour=lambda r, c: ORANGE if (r, c) == (row, column) else None)
     image.set_title("x, 5 x 6: one pixel", fontsize=9)
     _grid(
-        out, 3, 4,
+        out,
+        3,
+        4,
         lambda r, c: "w[{}][{}]".format(*inside[r, c]) if (r, c) in inside else "",
         lambda r, c: BLUE if (r, c) in inside else None,
     )
     out.set_title("gy, 3 x 4: whose window has it, and where", fontsize=9)
     return _png(
         figure,
-        "Left: a 5 by 6 image with the pixel in row 2 and column 1 coloured. Right: the 3 by 4 gradient of the result; columns 0 and 1 of all three rows are "
-        "coloured and hold the weight by which the pixel entered them: w[2][1] and w[2][0] in row 0, w[1][1] and w[1][0] in row 1, w[0][1] and w[0][0] in row 2.",
+        "Left: a 5 by 6 image with the pixel in row 2 and column 1 coloured. Right: the 3 by 4 gradient of the "
+        "result; columns 0 and 1 of all three rows are coloured and hold the weight by which the pixel entered them: "
+        "w[2][1] and w[2][0] in row 0, w[1][1] and w[1][0] in row 1, w[0][1] and w[0][0] in row 2.",
     )
 
 
@@ -392,11 +450,15 @@ def _in_few_colours(image: Image) -> Image:
 
 
 def three_fused_models() -> Image:
-    """The three fused models, operator by operator: which kernel each belongs to, and where a kernel must wait."""
+    """Draw the three fused models operator by operator: which kernel each belongs to, and where a kernel must wait."""
     models = (
         ("conv_sigmoid_groupnorm", ("conv", "bias", "scale", "sigmoid", "statistics", "normalise"), 5),
         ("conv_groupnorm_maxpool", ("conv", "statistics", "normalise", "scale", "max pool", "clamp"), 2),
-        ("conv_groupnorm_logsumexp", ("conv", "statistics", "normalise", "tanh", "hardswish", "add conv", "logsumexp"), 2),
+        (
+            "conv_groupnorm_logsumexp",
+            ("conv", "statistics", "normalise", "tanh", "hardswish", "add conv", "logsumexp"),
+            2,
+        ),
     )
     figure, ax = plt.subplots(figsize=(8.6, 3.1))
     for row, (name, operators, cut) in enumerate(models):
@@ -404,24 +466,34 @@ def three_fused_models() -> Image:
         ax.text(0, top - 0.12, name, ha="left", va="bottom", fontsize=9, fontweight="bold")
         for i, operator in enumerate(operators):
             left = 1.62 * i + (0.35 if i >= cut else 0)
-            ax.add_patch(Rectangle((left, top), 1.35, 0.8, facecolor=BLUE if i < cut else ORANGE, edgecolor="black", lw=0.8))
+            ax.add_patch(
+                Rectangle((left, top), 1.35, 0.8, facecolor=BLUE if i < cut else ORANGE, edgecolor="black", lw=0.8)
+            )
             ax.text(left + 0.675, top + 0.4, operator, ha="center", va="center", fontsize=8)
             if i:
-                ax.annotate("", (left, top + 0.4), (left - 0.27 - (0.35 if i == cut else 0), top + 0.4), arrowprops={"arrowstyle": "->"})
+                ax.annotate(
+                    "",
+                    (left, top + 0.4),
+                    (left - 0.27 - (0.35 if i == cut else 0), top + 0.4),
+                    arrowprops={"arrowstyle": "->"},
+                )
         ax.plot([1.62 * cut + 0.03] * 2, [top - 0.02, top + 0.9], color="black", lw=2, ls=(0, (2, 1)))
     ax.set_xlim(-0.1, 12)
     ax.set_ylim(4.6, -0.5)
     ax.axis("off")
-    return _in_few_colours(_png(
-        figure,
-        "Three rows of operators. conv_sigmoid_groupnorm: conv, bias, scale, sigmoid and statistics in blue, then a dashed line, then normalise in orange. "
-        "conv_groupnorm_maxpool: conv and statistics in blue, a dashed line, then normalise, scale, max pool and clamp in orange. conv_groupnorm_logsumexp: conv "
-        "and statistics in blue, a dashed line, then normalise, tanh, hardswish, add conv and logsumexp in orange.",
-    ))
+    return _in_few_colours(
+        _png(
+            figure,
+            "Three rows of operators. conv_sigmoid_groupnorm: conv, bias, scale, sigmoid and statistics in blue, then "
+            "a dashed line, then normalise in orange. conv_groupnorm_maxpool: conv and statistics in blue, a dashed "
+            "line, then normalise, scale, max pool and clamp in orange. conv_groupnorm_logsumexp: conv and statistics "
+            "in blue, a dashed line, then normalise, tanh, hardswish, add conv and logsumexp in orange.",
+        )
+    )
 
 
 def _small(picture) -> Image:
-    """A picture of grader.pictures in few colours and pixels, so that a notebook stays small."""
+    """Convert a picture of grader.pictures to few colours and pixels, so that a notebook stays small."""
     from PIL import Image as Pixels
 
     out = io.BytesIO()
@@ -430,14 +502,14 @@ def _small(picture) -> Image:
 
 
 def tree_of_sixteen() -> Image:
-    """Sixteen values added up by a tree in shared memory."""
+    """Draw how a tree in shared memory adds up sixteen values."""
     from grader.pictures import reduction_tree
 
     return _small(reduction_tree(16))
 
 
 def tree_of_shuffles() -> Image:
-    """Eight values added up by shuffles, without a barrier."""
+    """Draw how shuffles add up eight values without a barrier."""
     from grader.pictures import reduction_tree
 
     return _small(reduction_tree(8, kind="shuffle"))
@@ -450,86 +522,101 @@ def _ladder(problem: str) -> Image:
 
 
 def groupnorm_ladder() -> Image:
-    """The measured times of kernels_ref/groupnorm/steps."""
+    """Draw the measured times of kernels_ref/groupnorm/steps."""
     return _ladder("groupnorm")
 
 
 def bias_scale_sigmoid_ladder() -> Image:
-    """The measured times of kernels_ref/bias_scale_sigmoid/steps."""
+    """Draw the measured times of kernels_ref/bias_scale_sigmoid/steps."""
     return _ladder("bias_scale_sigmoid")
 
 
 def logsumexp_ladder() -> Image:
-    """The measured times of kernels_ref/logsumexp/steps."""
+    """Draw the measured times of kernels_ref/logsumexp/steps."""
     return _ladder("logsumexp")
 
 
 def three_kernels_or_one() -> Image:
-    """Measured times and counted bytes of bias, scale and sigmoid: a kernel each, and one for all."""
+    """Draw measured times and counted bytes of bias, scale and sigmoid: one kernel for each, and one for all."""
     import json
     from pathlib import Path
 
-    from grader.pictures import Launched, waterfall
+    from grader.pictures import TimedLaunch, waterfall
 
     data = Path(__file__).resolve().parent.parent / "benchmarks" / "data"
     measured = json.loads((data / "steps.json").read_text())["steps"]
     counted = json.loads((data / "model.json").read_text())["steps"]
 
     def launches(step: str) -> list:
-        moved = {row["name"].split(": ")[1]: row["work"]["unique_read"] + row["work"]["unique_written"] for row in counted if row["group"] == step}
-        return [Launched(name, kernel["ms"] / 1e3, moved[name]) for name, kernel in measured[step]["kernels"].items()]
+        moved = {
+            row["name"].split(": ")[1]: row["work"]["unique_read"] + row["work"]["unique_written"]
+            for row in counted
+            if row["group"] == step
+        }
+        return [
+            TimedLaunch(name, kernel["ms"] / 1e3, moved[name]) for name, kernel in measured[step]["kernels"].items()
+        ]
 
     steps = {"three kernels": "bias_scale_sigmoid/01_three_kernels", "one kernel": "bias_scale_sigmoid/02_fused"}
     return _small(waterfall({name: launches(step) for name, step in steps.items()}))
 
 
 def conv_sigmoid_groupnorm_ladder() -> Image:
-    """The measured times of kernels_ref/conv_sigmoid_groupnorm/steps."""
+    """Draw the measured times of kernels_ref/conv_sigmoid_groupnorm/steps."""
     return _ladder("conv_sigmoid_groupnorm")
 
 
 def conv_groupnorm_maxpool_waterfall() -> Image:
-    """Three steps of conv_groupnorm_maxpool, kernel by kernel: measured times, and the bytes that simt counted."""
+    """Draw three steps of conv_groupnorm_maxpool, kernel by kernel: measured times, and the bytes that simt counted."""
     from grader import pictures
 
     data = Path(__file__).resolve().parent.parent / "benchmarks" / "data"
-    times, counted = (json.loads((data / name).read_text(encoding="utf-8"))["steps"] for name in ("steps.json", "model.json"))
+    times, counted = (
+        json.loads((data / name).read_text(encoding="utf-8"))["steps"] for name in ("steps.json", "model.json")
+    )
     variants = {}
     for step in ("02_register_tile", "03_fused_tail", "04_windows_in_epilogue"):
         rows = variants[step[3:].replace("_", " ")] = []
         for row in counted:
             if row["group"] == f"conv_groupnorm_maxpool/{step}":
-                kernel, moved = row["name"].split(": ")[1], row["work"]["unique_read"] + row["work"].get("unique_written", 0)
-                rows.append(pictures.Launched(kernel, times[row["group"]]["kernels"][kernel]["ms"] / 1e3, moved))
+                kernel, moved = (
+                    row["name"].split(": ")[1],
+                    row["work"]["unique_read"] + row["work"].get("unique_written", 0),
+                )
+                rows.append(pictures.TimedLaunch(kernel, times[row["group"]]["kernels"][kernel]["ms"] / 1e3, moved))
     return _small(pictures.waterfall(variants))
 
 
 def access_maps(*requests, titles=()) -> Image:
-    """The sectors that a warp's requests touch (of simt.count); without any: 32 neighbours, and every fourth number."""
+    """Draw the sectors that requests of simt.count touch; without requests, 32 neighbours and every fourth number."""
     from grader.pictures import Access, access_map
 
-    return _small(access_map(*(requests or [Access([4 * step * lane for lane in range(32)]) for step in (1, 4)]), titles=titles))
+    return _small(
+        access_map(*(requests or [Access([4 * step * lane for lane in range(32)]) for step in (1, 4)]), titles=titles)
+    )
 
 
 def bank_maps(*requests, titles=()) -> Image:
-    """The banks that one or two requests to shared memory need; without any: a column of rows of 32 and of 33 floats."""
+    """Draw the banks that shared-memory requests use; without requests, a column of rows of 32 and of 33 floats."""
     from grader.pictures import Access, bank_map
 
-    return _small(bank_map(*(requests or [Access([4 * row * lane for lane in range(32)]) for row in (32, 33)]), titles=titles))
+    return _small(
+        bank_map(*(requests or [Access([4 * row * lane for lane in range(32)]) for row in (32, 33)]), titles=titles)
+    )
 
 
 def conv2d_ladder() -> Image:
-    """The steps of conv2d, as an H200 measured them."""
+    """Draw the measured times of kernels_ref/conv2d/steps."""
     return _ladder("conv2d")
 
 
 def matmul_ladder() -> Image:
-    """The steps of matmul, as an H200 measured them."""
+    """Draw the measured times of kernels_ref/matmul/steps."""
     return _ladder("matmul")
 
 
 def tiles_of_a_product() -> Image:
-    """The tiles of A and B that one block walks along to make one tile of C."""
+    """Draw the tiles of A and B that one block loads to compute one tile of C."""
     figure, (ax,) = _axes(1, 6.2, 4.6)
 
     def band(x: int, y: int, rows: int, columns: int, word: str, face, text):
@@ -539,16 +626,25 @@ def tiles_of_a_product() -> Image:
                 ax.text(x + c + 0.5, y + r + 0.5, text(r, c), ha="center", va="center", fontsize=9)
         ax.text(x + columns / 2, y - 0.25, word, ha="center", fontsize=10)
 
-    now = 2  # the step that is drawn
+    now = 2  # the step that the picture shows
     colour = lambda inside, step: (ORANGE if step == now else BLUE) if inside else GREY  # noqa: E731
     band(5.5, 0, 4, 5, "B: inner x columns", lambda r, c: colour(c == 3, r), lambda r, c: str(r) if c == 3 else "")
     band(0, 5, 3, 4, "A: rows x inner", lambda r, c: colour(r == 1, c), lambda r, c: str(c) if r == 1 else "")
-    band(5.5, 5, 3, 5, "C: rows x columns", lambda r, c: "#a1d99b" if (r, c) == (1, 3) else GREY, lambda r, c: "block" if (r, c) == (1, 3) else "")
+    band(
+        5.5,
+        5,
+        3,
+        5,
+        "C: rows x columns",
+        lambda r, c: "#a1d99b" if (r, c) == (1, 3) else GREY,
+        lambda r, c: "block" if (r, c) == (1, 3) else "",
+    )
     ax.set_xlim(-0.2, 10.7)
     ax.set_ylim(8.2, -0.8)
     return _in_few_colours(_png(
         figure,
-        "Three matrices cut into square tiles: A, 3 by 4 tiles, on the left; B, 4 by 5 tiles, above; C, 3 by 5 tiles, where A's rows and B's columns cross. "
-        "One tile of C, in row 1 and column 3, is the block's. Row 1 of A's tiles and column 3 of B's tiles are coloured and numbered 0 to 3, "
-        "the steps of the walk; tile 2 of each, orange, is in shared memory now.",
+        "Three matrices cut into square tiles: A, 3 by 4 tiles, on the left; B, 4 by 5 tiles, above; C, 3 by 5 tiles, "
+        "where A's rows and B's columns meet. The block computes one tile of C, in row 1 and column 3. Row 1 of A's "
+        "tiles and column 3 of B's tiles are coloured and numbered 0 to 3, the steps of the block's loop; tile 2 of "
+        "each, orange, is in shared memory now.",
     ))  # fmt: skip

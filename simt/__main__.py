@@ -1,6 +1,6 @@
 """python -m simt: see simt/cli.py."""
 
-from .cli import main
+from simt.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The command line: python -m simt run, check, count."""
+"""Define the command line: python -m simt run, check, count."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from .devices import DEFAULT, DEVICES
-from .errors import CacheError, CompileError, NoCompiler
+from simt.devices import DEFAULT, DEVICES
+from simt.errors import CacheError, CompileError, NoCompiler, NoTorch
+
+if TYPE_CHECKING:
+    from simt.runtime.programs import End
 
 FOUND, USAGE, NOT_BUILT, CANNOT, NOT_LAUNCHED, INTERRUPTED = 1, 2, 3, 4, 5, 130
 EXITS = """
@@ -22,26 +27,29 @@ EXITS = """
 Exit status:
   {first}
     2  wrong usage, or the file cannot be read
-    3  the file does not compile, or uses what only a GPU has
-    4  this machine cannot: no C++ compiler, no usable cache folder, or output that cannot be written
+    3  the file does not compile, or uses a feature that only a GPU has
+    4  no C++ compiler, no torch, no usable cache folder, or output that cannot be written
 {last}  130  interrupted
 """
-RUN_EXITS = EXITS.format(first="  the program's own, and 128 + the signal's number where it crashed; else", last="")
+RUN_EXITS = EXITS.format(first="  the program's own, or 128 + the signal's number if it crashed; otherwise", last="")
 _NONE = "    5  no kernel was launched, so there was nothing to {}\n"
 CHECK_EXITS = EXITS.format(
-    first="  0  nothing was found\n    1  something was found, or the program crashed or ended by an exception", last=_NONE.format("check")
+    first="  0  no problem was found\n    1  a problem was found, or the program crashed or raised an exception",
+    last=_NONE.format("check"),
 )
-COUNT_EXITS = EXITS.format(first="  0  counted\n    1  the program crashed or ended by an exception", last=_NONE.format("count"))
+COUNT_EXITS = EXITS.format(
+    first="  0  the kernels were counted\n    1  the program crashed or raised an exception", last=_NONE.format("count")
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
-    """Run CUDA C++ on the CPU: as it is, with every check on, or counting what it asks of a GPU.
+    """Run CUDA C++ on the CPU: unchanged, with every check on, or with counters of the work for a GPU.
 
-    FILE.cu is a program with a main of its own. FILE.py is a script whose kernels go through
-    torch.utils.cpp_extension.load_inline: its `if __name__ == "__main__":` part launches them, or, where it has none, its ModelNew is
-    called on what get_inputs() returns. Options stand before FILE (--json also at the end); all else that follows FILE
-    is the program's.
+    FILE.cu is a program with a main function. FILE.py is a script that builds its kernels with
+    torch.utils.cpp_extension.load_inline and launches them in its `if __name__ == "__main__":` part. If it has no such
+    part, its ModelNew is called with the result of get_inputs(). Write options before FILE (--json also at the end);
+    everything after FILE is passed to the program.
 
     \b
     Examples:
@@ -52,18 +60,26 @@ def cli() -> None:
 
 
 def _shared(command: Callable) -> Callable:
-    """The arguments and options that all three commands have."""
+    """Add the arguments and options that all three commands have."""
     parts = [
         click.argument("file", metavar="FILE", type=click.Path(path_type=Path)),
         click.argument("arguments", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED),
-        click.option("--device", type=click.Choice(list(DEVICES), case_sensitive=False), default=None, help=f"The GPU whose limits hold.  [default: {DEFAULT}]"),
+        click.option(
+            "--device", type=click.Choice(list(DEVICES), case_sensitive=False), default=None,
+            help=f"GPU whose limits apply.  [default: {DEFAULT}]",
+        ),
         click.option(
             "--schedule", metavar="forward|reverse|SEED", default="forward", show_default=True, callback=_schedule,
-            help="The order in which threads and blocks take turns; a sound program's results do not depend on it.",
+            help="Order in which threads and blocks run. The results of a correct program do not depend on it.",
         ),
-        click.option("--seconds", type=click.FloatRange(min=0.01), default=120.0, show_default=True, help="Limit for one launch of a kernel."),
-        click.option("--threads", type=click.IntRange(min=1), help="Threads of the CPU to use.  [default: one a core]"),
-        click.option("-I", "folders", metavar="FOLDER", multiple=True, help="Where #include also looks. May be repeated."),
+        click.option(
+            "--seconds", type=click.FloatRange(min=0.01), default=120.0, show_default=True,
+            help="Time limit for one launch of a kernel.",
+        ),
+        click.option("--threads", type=click.IntRange(min=1), help="CPU threads to use.  [default: one per core]"),
+        click.option(
+            "-I", "folders", metavar="FOLDER", multiple=True, help="Also search FOLDER for #include. May be repeated."
+        ),
         click.option("-D", "macros", metavar="NAME[=VALUE]", multiple=True, help="Define a macro. May be repeated."),
     ]  # fmt: skip
     for part in reversed(parts):
@@ -71,7 +87,10 @@ def _shared(command: Callable) -> Callable:
     return command
 
 
-_REST = {"ignore_unknown_options": False, "allow_interspersed_args": False}  # what follows FILE is the program's
+_REST = {
+    "ignore_unknown_options": False,
+    "allow_interspersed_args": False,
+}  # everything after FILE is passed to the program
 
 
 def _schedule(context: click.Context, parameter: click.Parameter, value: str) -> str | int:
@@ -80,7 +99,7 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
     try:
         return int(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is neither forward nor reverse nor a whole number.") from None
+        raise click.BadParameter(f"{value!r} is not forward, reverse or an integer.") from None
 
 
 @cli.command(context_settings=_REST, epilog=RUN_EXITS)
@@ -88,36 +107,33 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
 def run(file: Path, arguments: tuple[str, ...], **options) -> None:
     """Compile FILE for the CPU and run it.
 
-    Its input and output are the terminal's, its exit status is the program's. What a kernel or a launch failed with,
-    and why a copy was refused, is told on standard error.
+    The program uses the terminal's input and output, and its exit status is returned. Errors of kernels, launches and
+    copies are reported on standard error.
 
     \b
     Examples:
       python -m simt run vector_add.cu
       python -m simt run -I common -D N=1024 --device A100 matmul.cu 64 64
     """
-    if file.suffix == ".py":
-        end, _ = _run_script(file, arguments, "plain", options)
-    else:
-        from . import program, runtime
+    job = _Job(file, arguments, "plain", options)
+    start = _prepare(job)
+    from simt.runtime import library
 
-        built, settings = _build(file, arguments, "plain", options)
-        with runtime.run(**settings):
-            sys.stdout.flush()
-            end = program.run(built, list(arguments))
-    _tell(end)
+    with library.run(**job.settings()):
+        end = start()
+    _print_end(end)
     _leave(file, end.status)
 
 
 @cli.command(context_settings=_REST, epilog=CHECK_EXITS)
 @_shared
-@click.option("--json", "json_to", metavar="FILE|-", help="Write the findings as JSON too; - is standard output.")
+@click.option("--json", "json_to", metavar="FILE|-", help="Also write the findings as JSON; - is standard output.")
 def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options) -> None:
-    """Run FILE with every check on and print what is wrong, worst first.
+    """Run FILE with every check on and print the findings, the one to fix first at the top.
 
-    Checked are bounds, alignment, uninitialised reads, races, barriers and shuffles that not all threads reach, index
-    overflow, leaks, and errors that nobody looked at. Findings go to standard error, so that the program's own output
-    stays as it is.
+    The checks cover bounds, alignment, uninitialised reads, races, barriers and shuffles that some threads never reach,
+    index overflow, leaks, and errors that the program ignores. Findings go to standard error, so that the program's own
+    output is unchanged.
 
     \b
     Examples:
@@ -125,145 +141,166 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
       python -m simt check --json findings.json my_kernel.py
       python -m simt check --schedule reverse reduction.cu
     """
-    arguments, json_to = _trailing_json(arguments, json_to)
-    with _opened(json_to, file) as out:
+    arguments, json_to = _take_trailing_json(arguments, json_to)
+    job = _Job(file, arguments, "check", options)
+    with _open_json(json_to, file) as out:
         began = time.monotonic()
-        end, report, launched = _probed(file, arguments, "check", options)
-        _tell(end)
-        if file.suffix != ".py" and end.orderly and not report.errors:
-            report.findings += _other_schedules(file, arguments, options, 10 + 3 * (time.monotonic() - began))
+        start = _prepare(job)
+        from simt.checking.findings import checked
+
+        with checked(**job.settings()) as report, _unbroken_pipe():
+            end = start()
+        if not job.is_script and (end.status or not end.orderly):
+            # a program that fails does not have to free its memory
+            report.findings = [f for f in report.findings if f.check != "leak"]
+        launched = _take_launched(job, end, "checked")
+        _print_end(end)
+        if not job.is_script and end.orderly and not report.errors:
+            from simt.checking import schedules
+
+            report.findings += schedules.compare(file, arguments, job.flags(), 10 + 3 * (time.monotonic() - began))
         if launched or report.findings:
             print(report.text(), file=sys.stderr)
-        written = _write(out, file, end, report)
+        written = _write_json(out, file, end, report)
     found = FOUND if report.findings or not end.orderly else 0 if launched else NOT_LAUNCHED
     _leave(file, found if written else CANNOT)
 
 
 @cli.command(context_settings=_REST, epilog=COUNT_EXITS)
 @_shared
-@click.option("--json", "json_to", metavar="FILE|-", help="Write the counters as JSON too; - is standard output.")
+@click.option("--json", "json_to", metavar="FILE|-", help="Also write the counters as JSON; - is standard output.")
 def count(file: Path, arguments: tuple[str, ...], json_to: str | None, **options) -> None:
-    """Run FILE and count, for each kernel and source line, what it would ask of a GPU.
+    """Run FILE and count the work for a GPU, for each kernel and source line.
 
-    Counted are requests, sectors, bytes, bank conflicts, atomics, active lanes and more, by the rules of Nsight
-    Compute. The tables go to standard error.
+    The counters include requests, sectors, bytes, bank conflicts, atomics and active lanes, by the rules of Nsight
+    Compute. The report goes to standard error.
 
     \b
     Examples:
       python -m simt count transpose.cu
       python -m simt count --device H200 --json counters.json my_kernel.py
     """
-    arguments, json_to = _trailing_json(arguments, json_to)
-    with _opened(json_to, file) as out:
-        end, report, launched = _probed(file, arguments, "count", options)
-        _tell(end)
+    arguments, json_to = _take_trailing_json(arguments, json_to)
+    job = _Job(file, arguments, "count", options)
+    with _open_json(json_to, file) as out:
+        start = _prepare(job)
+        from simt.counting.collect import counted
+
+        with counted(**job.settings()) as report, _unbroken_pipe():
+            end = start()
+        launched = _take_launched(job, end, "counted")
+        _print_end(end)
         if launched:
             print(report.text(end.texts), file=sys.stderr)
-        written = _write(out, file, end, report)
-    counted = FOUND if not end.orderly else 0 if launched else NOT_LAUNCHED
-    _leave(file, counted if written else CANNOT)
+        written = _write_json(out, file, end, report)
+    succeeded = FOUND if not end.orderly else 0 if launched else NOT_LAUNCHED
+    _leave(file, succeeded if written else CANNOT)
 
 
 # ---- building and running ----
 
 
-def _build(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """The built program and the settings to run it with."""
-    from . import program, runtime
+@dataclass(frozen=True)
+class _Job:
+    """A file to run, its arguments, its build mode, and the options that all three commands have."""
 
-    device = _device(options)
-    _check_threads(options)
-    flags = tuple(f"-I{folder}" for folder in options["folders"]) + tuple(f"-D{macro}" for macro in options["macros"])
-    built = program.make(file, mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
-    runtime.options.threads = options["threads"]
-    return built, {"schedule": options["schedule"], "seconds": options["seconds"], "device": device}
+    file: Path
+    arguments: tuple[str, ...]
+    mode: str
+    options: dict
+
+    @property
+    def is_script(self) -> bool:
+        return self.file.suffix == ".py"
+
+    @property
+    def device(self) -> str:
+        name = self.options["device"] or os.environ.get("SIMT_DEVICE", DEFAULT)
+        if name not in DEVICES:
+            raise click.UsageError(f"SIMT_DEVICE={name} is not a known device. Choose one of {', '.join(DEVICES)}.")
+        return name
+
+    def settings(self) -> dict:
+        """Return the options of library.run()."""
+        return {"schedule": self.options["schedule"], "seconds": self.options["seconds"], "device": self.device}
+
+    def flags(self) -> list[str]:
+        """Return the options with which another `python -m simt` builds the same program."""
+        folders = [f"-I{folder}" for folder in self.options["folders"]]
+        return [*folders, *(f"-D{macro}" for macro in self.options["macros"]), "--device", self.device]
 
 
-def _probed(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """How the file ended, run with checks or counters, the report, and whether a kernel was launched; if none was, the end says it."""
-    from . import runtime
-
-    end, report = (_run_script if file.suffix == ".py" else _run_program)(file, arguments, mode, options)
-    launched = bool(runtime.take_launches())
-    if not launched:
-        why = ""
-        if file.suffix == ".py" and end.orderly:
-            from . import script
-
-            why = f": {script.why_no_launch(file)}"
-        end.said.append(f"No kernel was launched, so none was {'checked' if mode == 'check' else 'counted'}{why or '.'}")
-    return end, report, launched
+def _prepare(job: _Job) -> Callable[[], End]:
+    """Build what can be built before the file runs. Return the function that runs it."""
+    return _prepare_script(job) if job.is_script else _prepare_program(job)
 
 
-def _run_program(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """A program needs no torch, whose import takes a second."""
-    built, settings = _build(file, arguments, mode, options)
-    from . import program
+def _prepare_program(job: _Job) -> Callable[[], End]:
+    """Build a program. This does not import torch, which takes a second."""
+    from simt.runtime import library, programs
 
-    if mode == "check":
-        from .checks import checked as probed
-    else:
-        from .counts import counted as probed
-    with probed(**settings) as report, _unbroken_pipe():
+    device = job.device
+    _check_threads(job)
+    flags = tuple(flag for flag in job.flags() if flag.startswith(("-I", "-D")))
+    built = programs.make(job.file, job.mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
+    library.options.threads = job.options["threads"]
+
+    def start() -> End:
         sys.stdout.flush()
-        end = program.run(built, list(arguments))
-    if mode == "check" and (end.status or not end.orderly):
-        report.findings = [f for f in report.findings if f.check != "leak"]  # what a program that gave up has not freed is no news
-    return end, report
+        return programs.run(built, list(job.arguments))
+
+    return start
 
 
-def _other_schedules(file: Path, arguments: tuple[str, ...], options: dict, seconds: float) -> list:
-    """What changes when threads and blocks run in another order."""
-    from . import schedules
-
-    passed = [f"{flag}{value}" for flag, name in (("-I", "folders"), ("-D", "macros")) for value in options[name]]
-    passed += ["--device", _device(options)]
-    return schedules.compare(file, arguments, passed, seconds)
-
-
-def _run_script(file: Path, arguments: tuple[str, ...], mode: str, options: dict):
-    """The same for a Python file; without a report in plain mode."""
-    if options["folders"] or options["macros"]:
-        raise click.UsageError("-I and -D are for FILE.cu; a script passes its own to load_inline.")
-    _check_threads(options)
+def _prepare_script(job: _Job) -> Callable[[], End]:
+    """Read a script and load what its extensions need. They are built when the script runs."""
+    if job.options["folders"] or job.options["macros"]:
+        raise click.UsageError("-I and -D are for FILE.cu. In a script, pass them to load_inline.")
+    _check_threads(job)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for a GPU
-    if options["threads"]:
-        os.environ["SIMT_THREADS"] = str(options["threads"])
-    import simt
+    if job.options["threads"]:
+        os.environ["SIMT_THREADS"] = str(job.options["threads"])
+    from simt.toolchain import build, headers
 
-    from . import build, script
+    headers.torch_folder()  # raises NoTorch with a message; the next import would raise ImportError
+    from simt.runtime import extension, scripts
 
-    tree = script.parse(file)
-    if not build.warm():
+    tree = scripts.parse(job.file)
+    if not build.is_warm():
         _say("compiling its own parts, once (about 30 s)")
-        simt.warm_up()
-    with simt.run(schedule=options["schedule"], seconds=options["seconds"], device=_device(options)):
-        if mode == "plain":
-            return script.run(file, tree, list(arguments)), None
-        with getattr(simt, mode)() as report, _unbroken_pipe():
-            end = script.run(file, tree, list(arguments))
-        return end, report
+        extension.warm_up()
+    extension.load_binder()
+    return lambda: scripts.run(job.file, tree, list(job.arguments))
 
 
-def _device(options: dict) -> str:
-    name = options["device"] or os.environ.get("SIMT_DEVICE", DEFAULT)
-    if name not in DEVICES:
-        raise click.UsageError(f"SIMT_DEVICE={name}: simt knows {', '.join(DEVICES)}.")
-    return name
+def _take_launched(job: _Job, end: End, done: str) -> bool:
+    """Return whether a kernel was launched. If not, add a message that explains it to the end."""
+    from simt.runtime import library
+
+    if library.take_launches():
+        return True
+    why = "."
+    if job.is_script and end.orderly:
+        from simt.runtime import scripts
+
+        why = f". {scripts.explain_no_launch(job.file)}"
+    end.messages.append(f"No kernel was launched, so none was {done}{why}")
+    return False
 
 
-def _check_threads(options: dict) -> None:
-    from . import runtime
+def _check_threads(job: _Job) -> None:
+    from simt.runtime import library
 
     try:
-        options["threads"] or runtime.threads()
+        if not job.options["threads"]:
+            library.read_threads()
     except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
 @contextlib.contextmanager
 def _unbroken_pipe():
-    """A reader that leaves, such as head, does not end a program whose report is still to come."""
+    """Ignore SIGPIPE, so that a reader that stops early, such as head, does not end the program before its report."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -271,39 +308,39 @@ def _unbroken_pipe():
         signal.signal(signal.SIGPIPE, before)
 
 
-# ---- telling ----
+# ---- output ----
 
 
 def _say(text: str) -> None:
     print(f"simt: {text}", file=sys.stderr, flush=True)
 
 
-def _tell(end) -> None:
-    with contextlib.suppress(OSError):  # _leave will say it
+def _print_end(end: End) -> None:
+    with contextlib.suppress(OSError):  # _leave reports the error
         sys.stdout.flush()
-    for sentence in end.said:
+    for sentence in end.messages:
         _say(sentence)
     if end.failure:
         _say(str(end.failure))
 
 
 def _leave(file: Path, status: int) -> None:
-    """Ends the process; at once after a program, which has flushed its output and run its own last functions."""
+    """End the process. A program has already flushed its output and run its exit functions, so skip Python's."""
     try:
         sys.stdout.flush()
     except OSError as error:
         if status != CANNOT:
             _say(f"Standard output cannot be written: {error.strerror}.")
         status = CANNOT
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python reports the error again when it ends
     sys.stderr.flush()
     if file.suffix == ".py":
         sys.exit(status)
     os._exit(status)
 
 
-def _trailing_json(arguments: tuple[str, ...], json_to: str | None) -> tuple[tuple[str, ...], str | None]:
-    """--json FILE at the very end is ours as well."""
+def _take_trailing_json(arguments: tuple[str, ...], json_to: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Remove --json FILE from the end of the program's arguments and return both."""
     if json_to is None and arguments[-2:-1] == ("--json",):
         return arguments[:-2], arguments[-1]
     return arguments, json_to
@@ -312,39 +349,49 @@ def _trailing_json(arguments: tuple[str, ...], json_to: str | None) -> tuple[tup
 _SOURCES = (".cu", ".cuh", ".cpp", ".h", ".hpp", ".py")
 
 
-def _opened(json_to: str | None, file: Path):
-    """Where the JSON goes. No source is written over, where a name was left out or stands in the wrong place."""
+def _open_json(json_to: str | None, file: Path):
+    """Open the file for the JSON. Refuse to overwrite a source, whose name may follow --json by mistake."""
     try:
         if json_to == "-":
             return contextlib.nullcontext(sys.stdout)
-        if json_to and os.path.exists(json_to) and (Path(json_to).suffix in _SOURCES or os.path.exists(file) and file.samefile(json_to)):
-            raise click.UsageError(f"--json {json_to}: the JSON would be written over a source.")
+        if (
+            json_to
+            and os.path.exists(json_to)
+            and (Path(json_to).suffix in _SOURCES or (os.path.exists(file) and file.samefile(json_to)))
+        ):
+            raise click.UsageError(f"--json {json_to}: this would overwrite a source. Name another file.")
         return open(json_to, "w", encoding="utf-8") if json_to else contextlib.nullcontext(None)
     except OSError as error:
         raise click.UsageError(f"--json {json_to}: {error.strerror}.") from None
 
 
-def _write(out, file: Path, end, report) -> bool:
-    """Whether the JSON, if it is wanted, could be written."""
-    about = {"file": str(file), "status": end.status, "said": end.said, "failure": str(end.failure) if end.failure else None}
+def _write_json(out: TextIO | None, file: Path, end: End, report) -> bool:
+    """Write the JSON if `out` is not None. Return whether this succeeded."""
+    about = {
+        "file": str(file),
+        "status": end.status,
+        "said": end.messages,
+        "failure": str(end.failure) if end.failure else None,
+    }
     try:
         if out:
             out.write(json.dumps(about | report.as_dict(), ensure_ascii=False, indent=1) + "\n")
             out.flush()
     except OSError as error:
         _say(f"The JSON cannot be written: {error.strerror}.")
-        if out is not sys.stdout:
-            with contextlib.suppress(OSError):  # it tries again what has failed
+        if out and out is not sys.stdout:
+            with contextlib.suppress(OSError):  # closing flushes again, which fails again
                 out.close()
         return False
     return True
 
 
 def main() -> None:
-    """The command's entry point."""
-    from .program import NoProgram
+    """Run the command line and end the process with its status."""
+    from simt.runtime.programs import NoProgram
 
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves ends us quietly, as it ends any program
+    # a reader that stops early ends this process silently, like any other program
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         status = cli.main(prog_name="python -m simt", standalone_mode=False)
     except click.ClickException as error:
@@ -356,7 +403,7 @@ def main() -> None:
     except NoProgram as error:
         _say(str(error))
         status = USAGE
-    except (NoCompiler, CacheError) as error:
+    except (NoCompiler, NoTorch, CacheError) as error:
         _say(str(error))
         status = CANNOT
     except CompileError as error:

@@ -1,4 +1,4 @@
-"""Limits of the GPUs that launches on the CPU are held to."""
+"""Define the GPUs whose limits apply to launches on the CPU."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True)
 class Device:
-    """A GPU as launches see it. Memory in bytes, clock in kHz.
+    """The limits and sizes of a GPU. Memory in bytes, clock in kHz.
 
-    Source of the figures: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and
+    Sources: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and
     NVIDIA's datasheets for multiprocessors, clock, L2 and memory.
     """
 
@@ -40,9 +40,11 @@ DEVICES = {
         Device("A100", 8, 0, 108, 2048, 32, 65536, 1410000, 40 * _MIB, 40 * _GIB, 48 * _KIB, 163 * _KIB, 164 * _KIB),
         Device("L4", 8, 9, 58, 1536, 24, 65536, 2040000, 48 * _MIB, 24 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB),
         Device("H100", 9, 0, 132, 2048, 32, 65536, 1980000, 50 * _MIB, 80 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
-        Device("RTX 4060 Laptop", 8, 9, 24, 1536, 24, 65536, 2370000, 32 * _MIB, 8 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB),
+        Device(
+            "RTX 4060 Laptop", 8, 9, 24, 1536, 24, 65536, 2370000, 32 * _MIB, 8 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB
+        ),
         Device("H200", 9, 0, 132, 2048, 32, 65536, 1980000, 60 * _MIB, 141 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
     )
 }
 
-DEFAULT = "T4"  # the smallest limits: what launches there launches everywhere
+DEFAULT = "T4"  # the smallest limits: a launch that fits here fits on every device

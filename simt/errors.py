@@ -1,4 +1,4 @@
-"""What can go wrong when CUDA C++ is built and run on the CPU, each with the student's own line."""
+"""Define the errors of building and running CUDA C++ on the CPU; they name the student's own lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Diagnostic:
     """One message of the compiler or of simt about a source.
 
-    source: the load_inline argument it is about ("cuda_sources", "cpp_sources", "cuda_sources[1]", …);
+    source: the argument of load_inline ("cuda_sources", "cpp_sources", "cuda_sources[1]", …);
     line, column: counted from 1 in that string (0: unknown); severity: "error", "warning" or "note";
     text: the source line itself.
     """
@@ -34,12 +34,16 @@ class NoCompiler(BuildError):
     """No usable C++ compiler is installed."""
 
 
+class NoTorch(BuildError):
+    """torch, whose headers and libraries builds need, is not installed."""
+
+
 class CacheError(BuildError):
     """The folder that keeps built extensions cannot be written or read."""
 
 
 class CompileError(BuildError):
-    """A source does not compile; `diagnostics` holds what and where, the first error first."""
+    """A source does not compile. `diagnostics` holds the messages with their lines, the first error first."""
 
     def __init__(self, diagnostics: list[Diagnostic]):
         self.diagnostics = list(diagnostics)
@@ -64,12 +68,12 @@ class LinkError(CompileError):
 
 
 class KernelError(RuntimeError):
-    """A kernel failed, or was refused, at run time.
+    """A kernel failed at run time, or its launch was refused.
 
     reason: "launch_error", "out_of_bounds", "illegal_address", "misaligned", "division_by_zero", "stack_overflow",
     "barrier_divergence", "warp_divergence", "kernel_timeout" or "device_assert".
-    kernel: its name; source, line: where in the student's sources (line 0: unknown);
-    block, thread: (x, y, z) indices, or None where no single thread is to blame.
+    kernel: its name; source, line: the place in the student's sources (line 0: unknown);
+    block, thread: (x, y, z) indices, or None if the error belongs to no single thread.
     """
 
     def __init__(self, reason, message, kernel="", source="", line=0, block=None, thread=None):

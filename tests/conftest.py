@@ -1,18 +1,45 @@
-"""What every test shares: the same random numbers each time; tests marked gpu are skipped, with the reason, where there is no GPU."""
+"""What every test shares: the same random numbers each time; tests marked gpu are skipped, with the reason, where there
+is no GPU.
+"""
 
 import os
 import random
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell that was told to run this in the background lets it ignore Ctrl-C, and what it starts too; some tests press it.
+    # A shell that runs this in the background lets it ignore Ctrl-C, and what it starts too; some tests
+    # press it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--without-bubblewrap", action="store_true", help="run as on a machine without bubblewrap")
+
+
+def pytest_configure(config):
+    if config.getoption("--without-bubblewrap"):
+        os.environ["PATH"] = _path_without("bwrap", Path(tempfile.mkdtemp(prefix="path-")))
+
+
+def _path_without(program: str, folder: Path) -> str:
+    """Return the PATH without one program: a folder of links replaces each folder that has it."""
+    folders = []
+    for entry in os.environ["PATH"].split(os.pathsep):
+        if (Path(entry) / program).exists():
+            links = folder / str(len(folders))
+            links.mkdir()
+            for file in Path(entry).iterdir():
+                if file.name != program:
+                    (links / file.name).symlink_to(file)
+            entry = str(links)
+        folders.append(entry)
+    return os.pathsep.join(folders)
 
 
 def gpu() -> bool:

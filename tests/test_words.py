@@ -1,6 +1,7 @@
-"""The committed words of each specimen: is there an entry for each, does it show the line to look at, and is it what is shown today?"""
+"""The committed words of each specimen: is there an entry for each, does it show the line to look at, and is it what is
+shown today?
+"""
 
-import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -12,7 +13,11 @@ ROOT = Path(__file__).resolve().parents[1]
 SPECIMENS = ROOT / "tests" / "specimens"
 EXPECTED = tomllib.loads((SPECIMENS / "expected.toml").read_text(encoding="utf-8"))
 WRONG = tomllib.loads((SPECIMENS / "wrong_lines.toml").read_text(encoding="utf-8"))
-TABLE = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", (SPECIMENS / "WORDS.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
+TABLE = dict(
+    re.findall(
+        r"^## (\w+)\n(.*?)(?=^## |\Z)", (SPECIMENS / "WORDS.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+)
 NO_LINES = {"groupnorm_comments_only", "groupnorm_empty_file"}  # there is no line that could be wrong
 
 
@@ -26,7 +31,12 @@ def test_every_specimen():
     assert set(TABLE) == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in EXPECTED if EXPECTED[name].get("outcome", "failed") == "failed" and "gap" not in EXPECTED[name]))
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name for name in EXPECTED if EXPECTED[name].get("outcome", "failed") == "failed" and "gap" not in EXPECTED[name]
+    ),
+)
 def test_lines(name):
     """Do the words show lines of the student's own, the one that is wrong among them where it is known?"""
     lines = shown_lines(TABLE[name])
@@ -38,9 +48,8 @@ def test_lines(name):
 
 
 def _words():
-    spec = importlib.util.spec_from_file_location("words", ROOT / "benchmarks" / "words.py")
-    words = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(words)
+    from benchmarks.publish import words
+
     return words
 
 
@@ -55,13 +64,27 @@ def test_the_wrong_line_is_marked(name):
 def test_rates():
     """Are all specimens' lines named, and those of four in five references with one line broken?"""
     head = (SPECIMENS / "WORDS.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    specimens, hits, references, found = map(int, re.search(r"Of (\d+) specimens.*?in (\d+)\. Of (\d+) reference.*?in (\d+)", head, re.DOTALL).groups())
+    specimens, hits, references, found = map(
+        int, re.search(r"Of (\d+) specimens.*?in (\d+)\. Of (\d+) reference.*?in (\d+)", head, re.DOTALL).groups()
+    )
     assert specimens == hits == len(WRONG)
-    assert references == len(tomllib.loads((SPECIMENS / "broken_references.toml").read_text(encoding="utf-8"))) and found >= 0.8 * references
+    assert (
+        references == len(tomllib.loads((SPECIMENS / "broken_references.toml").read_text(encoding="utf-8")))
+        and found >= 0.8 * references
+    )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the words are those of a machine without a GPU")
-@pytest.mark.parametrize("name", ["conv2d_division_by_zero", "groupnorm_missing_barrier", "logsumexp_missing_semicolon", "logsumexp_undeclared_function"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conv2d_division_by_zero",
+        "groupnorm_missing_barrier",
+        "logsumexp_missing_semicolon",
+        "logsumexp_undeclared_function",
+    ],
+)
 def test_table_is_of_today(name):
-    """Does `benchmarks/words.py` write today what is committed?"""
+    """Does `benchmarks/publish/words.py` write today what is committed?"""
     assert _words().entry(name, 30.0).partition("\n")[2].strip() == TABLE[name].strip()

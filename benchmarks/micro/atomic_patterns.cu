@@ -2,7 +2,17 @@
 // sizes: 12 22 (log2 of the threads)
 #include "micro.h"
 
-enum Pattern { LINE_SHUFFLED, PAIRS, FAR_PAIRS, EVEN_WORDS, A_SECTOR_EACH, A_LINE_EACH, SCATTERED, FEW_WORDS, ONE_WORD };
+enum Pattern {
+  LINE_SHUFFLED,
+  PAIRS,
+  FAR_PAIRS,
+  EVEN_WORDS,
+  A_SECTOR_EACH,
+  A_LINE_EACH,
+  SCATTERED,
+  FEW_WORDS,
+  ONE_WORD
+};
 
 template <Pattern P>
 __device__ int place(int lane, int seed) {

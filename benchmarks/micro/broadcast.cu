@@ -10,12 +10,12 @@ __global__ void read(const float* x, float* y) {
   const size_t warp = i / 32 * 32;
   const unsigned lane = threadIdx.x % 32;
   size_t at = 0;
-  if (P == WARP) at = i / 32;                              // one word
-  if (P == HALF_WARP) at = warp + lane / 16 * 8;           // two words in two sectors
-  if (P == BLOCK) at = blockIdx.x;                         // one word for all warps
-  if (P == BACKWARDS) at = warp + (31 - lane);             // the same line from its end
-  if (P == SHUFFLED) at = warp + lane * 5 % 32;            // the same line in another order
-  if (P == TWO_ENDS) at = lane % 2 ? warp : warp + 31;     // two words at a line's ends
+  if (P == WARP) at = i / 32;  // one word
+  if (P == HALF_WARP) at = warp + lane / 16 * 8;  // two words in two sectors
+  if (P == BLOCK) at = blockIdx.x;  // one word for all warps
+  if (P == BACKWARDS) at = warp + (31 - lane);  // the same line from its end
+  if (P == SHUFFLED) at = warp + lane * 5 % 32;  // the same line in another order
+  if (P == TWO_ENDS) at = lane % 2 ? warp : warp + 31;  // two words at a line's ends
   y[i] = x[at];
 }
 

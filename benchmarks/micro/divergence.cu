@@ -15,14 +15,18 @@ __global__ void no_branch(const float* x, float* y) {
 
 __global__ void by_parity(const float* x, float* y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (threadIdx.x % 2 == 0) y[i] = work(x[i], 64);
-  else y[i] = work(-x[i], 64) + 1.0f;
+  if (threadIdx.x % 2 == 0)
+    y[i] = work(x[i], 64);
+  else
+    y[i] = work(-x[i], 64) + 1.0f;
 }
 
 __global__ void by_warp(const float* x, float* y) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (threadIdx.x / 32 % 2 == 0) y[i] = work(x[i], 64);
-  else y[i] = work(-x[i], 64) + 1.0f;
+  if (threadIdx.x / 32 % 2 == 0)
+    y[i] = work(x[i], 64);
+  else
+    y[i] = work(-x[i], 64) + 1.0f;
 }
 
 __global__ void by_quarter(const float* x, float* y) {

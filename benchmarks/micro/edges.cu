@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   measure("last block half full", [&] { line<<<n / 256, 256>>>(x, y, n / 256 * 256 - 156); });
   measure("blocks of 48", [&] { line<<<n / 48, 48>>>(x, y, n); });
   measure("blocks of 20", [&] { line<<<n / 20, 20>>>(x, y, n); });
-  measure("picture 16 x 16", [&] { picture<<<dim3(width / 16 + 1, height / 16 + 1), dim3(16, 16)>>>(x, y, width, height); });
+  measure("picture 16 x 16",
+          [&] { picture<<<dim3(width / 16 + 1, height / 16 + 1), dim3(16, 16)>>>(x, y, width, height); });
   measure("picture 8 x 4", [&] { picture<<<dim3(width / 8 + 1, height / 4 + 1), dim3(8, 4)>>>(x, y, width, height); });
   measure("blur", [&] { blur<<<dim3(width / 32 + 1, height / 8 + 1), dim3(32, 8)>>>(x, y, width, height); });
 }

@@ -13,7 +13,8 @@ __global__ void sigmoid(const float* x, float* y, size_t n) {
 }
 
 __global__ void copy_in_steps(const float* x, float* y, size_t n) {
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) y[i] = x[i];
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    y[i] = x[i];
 }
 
 __global__ void saxpy_float4(const float4* x, float4* y, float a, size_t n) {
@@ -27,7 +28,8 @@ __global__ void saxpy_float4(const float4* x, float4* y, float a, size_t n) {
 
 __global__ void add_up(const float* x, float* y, size_t n) {
   float sum = 0.0f;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) sum += x[i];
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    sum += x[i];
   y[blockIdx.x * (size_t)blockDim.x + threadIdx.x] = sum;
 }
 

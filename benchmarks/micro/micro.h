@@ -42,7 +42,8 @@ constexpr int RUNS = 20;
 
 __global__ void flush_l2(const float4* other, float* never, size_t n) {
   float sum = 0.0f;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) sum += other[i].x;
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x)
+    sum += other[i].x;
   if (sum == -1.0f) *never = sum;  // read, not written: nothing is left that must go to DRAM first
 }
 
@@ -63,8 +64,10 @@ void measure(const char* label, Launch launch) {
   std::vector<float> times[2];
   for (int run = -2; run < RUNS; run++)
     for (int flushed = 0; flushed < 2; flushed++) {
-      if (flushed) flush_l2<<<1056, 256>>>(other, (float*)other, OTHER / sizeof(float4));
-      else launch();
+      if (flushed)
+        flush_l2<<<1056, 256>>>(other, (float*)other, OTHER / sizeof(float4));
+      else
+        launch();
       CHECK(cudaEventRecord(start));
       launch();
       CHECK(cudaEventRecord(stop));

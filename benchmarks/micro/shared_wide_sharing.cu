@@ -7,7 +7,19 @@ constexpr int BYTES = 16384, STEPS = 32;
 __device__ float total(float2 v) { return v.x + v.y; }
 __device__ float total(float4 v) { return v.x + v.y + v.z + v.w; }
 
-enum Pattern { HALVES, QUARTERS, EIGHTHS, PAIRS, EVERY_16TH, EVERY_8TH, EVERY_2ND, SWAPPED, LOWER_LANES, EVEN_LANES, FAR_PAIRS };
+enum Pattern {
+  HALVES,
+  QUARTERS,
+  EIGHTHS,
+  PAIRS,
+  EVERY_16TH,
+  EVERY_8TH,
+  EVERY_2ND,
+  SWAPPED,
+  LOWER_LANES,
+  EVEN_LANES,
+  FAR_PAIRS
+};
 
 template <class T, Pattern P>
 __global__ void read(float* y) {

@@ -4,13 +4,27 @@
 
 constexpr int STEPS = 64;
 
-struct Exp { __device__ static float of(float v) { return expf(v) * 0.3f; } };
-struct FastExp { __device__ static float of(float v) { return __expf(v) * 0.3f; } };
-struct Log { __device__ static float of(float v) { return logf(v + 1.5f); } };
-struct Tanh { __device__ static float of(float v) { return tanhf(v) + 0.5f; } };
-struct Sine { __device__ static float of(float v) { return sinf(v) + 0.5f; } };
-struct Root { __device__ static float of(float v) { return sqrtf(v) + 0.25f; } };
-struct Division { __device__ static float of(float v) { return 1.7f / (v + 0.5f); } };
+struct Exp {
+  __device__ static float of(float v) { return expf(v) * 0.3f; }
+};
+struct FastExp {
+  __device__ static float of(float v) { return __expf(v) * 0.3f; }
+};
+struct Log {
+  __device__ static float of(float v) { return logf(v + 1.5f); }
+};
+struct Tanh {
+  __device__ static float of(float v) { return tanhf(v) + 0.5f; }
+};
+struct Sine {
+  __device__ static float of(float v) { return sinf(v) + 0.5f; }
+};
+struct Root {
+  __device__ static float of(float v) { return sqrtf(v) + 0.25f; }
+};
+struct Division {
+  __device__ static float of(float v) { return 1.7f / (v + 0.5f); }
+};
 
 template <class Function>
 __global__ void repeated(const float* x, float* y) {

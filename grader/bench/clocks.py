@@ -1,4 +1,4 @@
-"""The GPU's clocks, power and temperature, read beside a run."""
+"""Read the GPU's clocks, power and temperature during a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import subprocess
 import torch
 
 CLOCKS = ("timestamp", "clocks.sm", "clocks.mem", "power.draw", "temperature.gpu")
-EVERY = 200  # milliseconds between two readings of the clocks
+INTERVAL_MS = 200  # between two readings of the clocks
 
 
 class Clocks:
-    """Reads the GPU's clocks and power in the background, where nvidia-smi is there. log: [seconds, MHz, MHz, watts,
-    degrees]."""
+    """Reads the GPU's clocks and power in the background if nvidia-smi is installed.
+
+    log: a list [seconds, SM MHz, memory MHz, watts, degrees] for each reading.
+    """
 
     def __init__(self):
         self.start, self.process, self.rest = datetime.datetime.now(), None, b""
@@ -27,9 +29,10 @@ class Clocks:
         program = shutil.which("nvidia-smi")
         if program and torch.cuda.is_available():
             which = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
-            query = [f"--query-gpu={','.join(CLOCKS)}", "--format=csv,noheader,nounits", f"--loop-ms={EVERY}"]
+            query = [f"--query-gpu={','.join(CLOCKS)}", "--format=csv,noheader,nounits", f"--loop-ms={INTERVAL_MS}"]
             command = [program, f"--id={which}", *query]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            assert self.process.stdout is not None
             os.set_blocking(self.process.stdout.fileno(), False)
         return self
 
@@ -40,15 +43,15 @@ class Clocks:
             self.process.wait()
 
     def read(self) -> None:
-        """Take what has come since."""
-        if self.process is None:
+        """Add the readings since the last call to the log."""
+        if self.process is None or self.process.stdout is None:
             return
         with contextlib.suppress(BlockingIOError):
             *lines, self.rest = (self.rest + (self.process.stdout.read() or b"")).split(b"\n")
-            self.log += filter(None, (reading(line.decode(errors="replace"), self.start) for line in lines))
+            self.log += filter(None, (parse_reading(line.decode(errors="replace"), self.start) for line in lines))
 
-    def told(self, since: int = 0) -> dict | None:
-        """Least, median and most of each since a reading; None if nothing could be read."""
+    def summarize(self, since: int = 0) -> dict | None:
+        """Return minimum, median and maximum of each quantity from reading `since` on; None if there is no reading."""
         log = self.log[since:]
         if not log:
             return None
@@ -58,8 +61,8 @@ class Clocks:
         return ends | {"readings": len(log)}
 
 
-def reading(line: str, start: datetime.datetime) -> list[float] | None:
-    """A line of nvidia-smi as seconds since the start and numbers; None if it has something else in it ([N/A])."""
+def parse_reading(line: str, start: datetime.datetime) -> list[float] | None:
+    """Return a line of nvidia-smi as seconds since the start and numbers; None if a field is no number ([N/A])."""
     when, *values = line.split(",")
     try:
         seconds = (datetime.datetime.strptime(when.strip(), "%Y/%m/%d %H:%M:%S.%f") - start).total_seconds()

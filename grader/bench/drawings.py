@@ -1,31 +1,38 @@
-"""What a run found, as pictures."""
+"""Draw what a run measured."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from grader import cases
 from grader.bench import growth
 from grader.bench.rows import OURS
+from grader.problems import cases
 
 
 def draw(data: dict, folder: Path) -> list[Path]:
-    """A ladder for each problem and class, one more of forward and backward, a waterfall for each problem whose launches
-    are known, and a curve for each problem of a sweep, as SVG files."""
+    """Save SVG pictures into the folder and return their paths.
+
+    Each problem and class has a ladder, and another of forward and backward; a problem whose launches are known has a
+    waterfall; each problem of a sweep has curves.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     drawn, device = [], data["machine"]["name"].removeprefix("NVIDIA ")
     for name, made in data["problems"].items():
         if isinstance(made.get("sizes"), list):
-            drawn += [growth.picture(name, made, device).save(folder / f"{name}.svg")] if growth.curves(made) else []
+            drawn += (
+                [growth.draw_curves(name, made, device).save(folder / f"{name}.svg")]
+                if growth.find_curves(made)
+                else []
+            )
             continue
-        for part, said, end in ((made, "", ""), (made.get("backward", {}), ", forward and backward", "_backward")):
-            drawn += _ladders(part.get("rows", []), f"{name}{said}", device, folder / f"{name}{{}}{end}_ladder.svg")
+        for part, label, end in ((made, "", ""), (made.get("backward", {}), ", forward and backward", "_backward")):
+            drawn += _ladders(part.get("rows", []), f"{name}{label}", device, folder / f"{name}{{}}{end}_ladder.svg")
         drawn += _waterfall(made, device, folder / f"{name}_waterfall.svg")
     return drawn
 
 
 def _ladders(all_rows: list[dict], name: str, device: str, file: Path) -> list[Path]:
-    """file: with {} for the class."""
+    """Draw a ladder for each class. file: its name, with {} for the class."""
     from grader.pictures import Step, ladder
 
     drawn = []
@@ -36,17 +43,20 @@ def _ladders(all_rows: list[dict], name: str, device: str, file: Path) -> list[P
         own = Step(given[0]["name"], given[0]["ms"] / 1e3) if len(given) == 1 else None
         steps = [Step(r["name"], r["ms"] / 1e3) for r in rows if own is None or r["kind"] != "submission"]
         if any(r["kind"] in OURS for r in rows) and steps:
-            said = name if precision == "fp32" else f"{name}, TF32"
-            picture = ladder(steps, own, device=device, problem=said)
+            title = name if precision == "fp32" else f"{name}, TF32"
+            picture = ladder(steps, own, device=device, problem=title)
             drawn.append(picture.save(file.with_name(file.name.format(f"_{precision}"))))
     return drawn
 
 
 def _waterfall(made: dict, device: str, file: Path) -> list[Path]:
-    from grader.pictures import Launched, waterfall
+    """Draw the launches of the profiled rows, if there are any."""
+    from grader.pictures import TimedLaunch, waterfall
 
     known = {row: ls for row, ls in made.get("launches", {}).items() if row != "failed" and ls}
     if not known:
         return []
-    variants = {row: [Launched(l["kernel"], l["seconds"], l["bytes"]) for l in ls] for row, ls in known.items()}
+    variants = {
+        row: [TimedLaunch(one["kernel"], one["seconds"], one["bytes"]) for one in ls] for row, ls in known.items()
+    }
     return [waterfall(variants, device=device).save(file)]

@@ -1,4 +1,4 @@
-"""What a sweep found: for each row the time of a unit of work at each size, where torch.compile wins, and where a cliff is."""
+"""Analyse a sweep: each row's time per pixel at each size, where torch is faster, and where the time has a cliff."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 from grader.bench.rows import OURS
 
-CLIFF = 1.5  # times its smaller neighbour's time a unit
-LONGER = 1.1  # times its larger neighbour's time, with less to do
-SURE = 6  # runs
+CLIFF = 1.5  # times the time per pixel of the next smaller size
+LONGER = 1.1  # times the time of the next larger size
+LEAST_RUNS = 6  # for a 95 % interval
 AXES = ("batch", "side")
 UNITS = {"batch": "batch {}", "side": "{} pixels a side"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One size of a curve: its place on the axis, milliseconds with their interval, and pixels of the input."""
+    """One size of a curve: its position on the axis, milliseconds with their interval, and pixels of the input."""
 
     size: int
     ms: float
@@ -29,25 +29,25 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A row along an axis, by size. kind, precision: as a row's."""
+    """A row along an axis, by size. kind, precision: those of the row."""
 
     name: str
     kind: str
     precision: str
     points: tuple[Point, ...]
 
-    def per_pixel(self) -> tuple[tuple[int, float], ...]:
-        """(size, seconds a pixel)."""
+    def compute_per_pixel(self) -> tuple[tuple[int, float], ...]:
+        """Return (size, seconds per pixel) for each point."""
         return tuple((p.size, p.ms / 1e3 / p.pixels) for p in self.points)
 
     @property
     def is_fast(self) -> bool:
-        """Whether it is one of ours that is meant to be the fastest."""
+        """Whether it is one of ours that should be the fastest."""
         return self.kind in OURS and self.kind != "step"
 
 
-def curves(made: dict) -> dict[str, list[Curve]]:
-    """axis -> a curve for each row that was timed at one size of it at least; made: a problem's part of the data."""
+def find_curves(made: dict) -> dict[str, list[Curve]]:
+    """Return axis -> a curve for each row timed at one size or more. made: a problem's part of the data."""
     found: dict[str, list[Curve]] = {}
     for axis, other in zip(AXES, AXES[::-1], strict=True):
         lines = [s for s in made["sizes"] if s[other] == made["own"][other] and s[axis] is not None]
@@ -56,7 +56,7 @@ def curves(made: dict) -> dict[str, list[Curve]]:
             pixels = line["batch"] * (line["side"] or 1) ** 2
             for row in line.get("rows", []):
                 if "ms" in row and row["in_class"] is not False:
-                    sure = row["n"] >= SURE  # of fewer runs no interval holds the median in 95 % of all cases
+                    sure = row["n"] >= LEAST_RUNS
                     interval = (row["low"], row["high"]) if sure else (0.0, math.inf)
                     point = Point(line[axis], row["ms"], *interval, pixels)
                     rows.setdefault((row["name"], row["kind"], row["precision"]), []).append(point)
@@ -65,60 +65,64 @@ def curves(made: dict) -> dict[str, list[Curve]]:
     return found
 
 
-def cliffs(curve: Curve) -> Iterator[str]:
-    """Where a unit of work surely costs more than CLIFF times what it costs at the next smaller size, or where less work
-    takes longer than more."""
+def find_cliffs(curve: Curve) -> Iterator[str]:
+    """Yield where a pixel takes more than CLIFF times as long as at the next smaller size, beyond both intervals, or
+    where less work takes longer than more.
+    """
     for a, b in itertools.pairwise(curve.points):
         if b.low / b.pixels > CLIFF * a.high / a.pixels:
-            yield f"from {a.size} to {b.size} a pixel becomes {b.ms / b.pixels / (a.ms / a.pixels):.1f} times as dear"
+            yield f"from {a.size} to {b.size} a pixel takes {b.ms / b.pixels / (a.ms / a.pixels):.1f} times as long"
         elif a.low > LONGER * b.high:
             yield f"{a.size} takes {a.ms / b.ms:.1f} times as long as {b.size}"
 
 
-def wins(ours: list[Curve], theirs: list[Curve]) -> list[tuple[int, float]]:
-    """(size, times) where the fastest of theirs is surely faster than the fastest of ours."""
+def find_wins(ours: list[Curve], theirs: list[Curve]) -> list[tuple[int, float]]:
+    """Return (size, speed-up) where the fastest of theirs is faster than the fastest of ours, beyond both intervals."""
 
-    def fastest(curves: list[Curve]) -> dict[int, Point]:
+    def find_fastest(curves: list[Curve]) -> dict[int, Point]:
         every = sorted((p for c in curves for p in c.points), key=lambda p: -p.ms)
         return {p.size: p for p in every}
 
-    mine, other = fastest(ours), fastest(theirs)
+    mine, other = find_fastest(ours), find_fastest(theirs)
     both = sorted({*mine} & {*other})
     return [(size, mine[size].ms / other[size].ms) for size in both if other[size].high < mine[size].low]
 
 
-def sentences(name: str, made: dict) -> list[str]:
-    """A line on where torch.compile or eager wins and where there is a cliff, and one on what was not measured."""
-    found = curves(made)
-    lines = [" ".join([*_winning(found), _cliffs_of(found)])] if found else []
-    return [f"{name}: {line}" for line in [*lines, *_left_out(made)]]
+def describe(name: str, made: dict) -> list[str]:
+    """Return a line on where torch is faster and where the cliffs are, and one on the sizes that were not measured."""
+    found = find_curves(made)
+    lines = [" ".join([*_describe_wins(found), _describe_cliffs(found)])] if found else []
+    return [f"{name}: {line}" for line in [*lines, *_describe_skipped(made)]]
 
 
-def _winning(found: dict[str, list[Curve]]) -> Iterator[str]:
+def _describe_wins(found: dict[str, list[Curve]]) -> Iterator[str]:
+    """Yield for each class a sentence on torch.compile and one on eager."""
     for precision in sorted({c.precision for cs in found.values() for c in cs if c.is_fast}):
-        for kind, called in (("compile", "torch.compile"), ("eager", "eager")):
+        for kind, label in (("compile", "torch.compile"), ("eager", "eager")):
             where, compared = [], False
             for axis, every in found.items():
                 ours = [c for c in every if c.is_fast and c.precision == precision]
                 theirs = [c for c in every if c.kind == kind and c.precision == precision]
                 compared |= bool(ours and theirs)
-                where += [f"{UNITS[axis].format(size)} ({times:.2f} times as fast)" for size, times in wins(ours, theirs)]
+                where += [
+                    f"{UNITS[axis].format(size)} ({times:.2f} times as fast)" for size, times in find_wins(ours, theirs)
+                ]
             if where:
-                yield f"In {precision} {called} is faster than the fastest of ours at {', '.join(where)}."
+                yield f"In {precision} {label} is faster than the fastest of ours at {', '.join(where)}."
             elif compared:
-                yield f"In {precision} {called} is faster at no size."
+                yield f"In {precision} {label} is faster at no size."
 
 
-def _cliffs_of(found: dict[str, list[Curve]]) -> str:
-    said = [
+def _describe_cliffs(found: dict[str, list[Curve]]) -> str:
+    cliffs = [
         f"{c.name}, {UNITS[axis].format('').strip()}: {words}"
-        for axis, every in found.items() for c in every if c.is_fast for words in cliffs(c)
+        for axis, every in found.items() for c in every if c.is_fast for words in find_cliffs(c)
     ]  # fmt: skip
-    return f"Cliffs: {'; '.join(said)}." if said else "No cliff."
+    return f"Cliffs: {'; '.join(cliffs)}." if cliffs else "No cliff."
 
 
-def _left_out(made: dict) -> Iterator[str]:
-    """A sentence for each reason."""
+def _describe_skipped(made: dict) -> Iterator[str]:
+    """Yield a sentence for each reason."""
     reasons: dict[str, list[str]] = {}
     for line in made["sizes"]:
         if "skipped" in line:
@@ -128,11 +132,13 @@ def _left_out(made: dict) -> Iterator[str]:
         yield f"not measured: {', '.join(where)}: {reason}."
 
 
-def picture(name: str, made: dict, device: str = "H200"):
-    """The curves of a problem as a Picture, whose words are the sentences."""
+def draw_curves(name: str, made: dict, device: str = "H200"):
+    """Return a problem's curves as a Picture; its text describes them."""
     from grader.pictures import Line, sweep
 
-    found = curves(made)
-    words = " ".join([*_winning(found), _cliffs_of(found)])
-    panels = {axis: [Line(c.name, c.kind, c.precision, c.per_pixel()) for c in cs] for axis, cs in found.items()}
+    found = find_curves(made)
+    words = " ".join([*_describe_wins(found), _describe_cliffs(found)])
+    panels = {
+        axis: [Line(c.name, c.kind, c.precision, c.compute_per_pixel()) for c in cs] for axis, cs in found.items()
+    }
     return sweep(panels, name, words, device=device)

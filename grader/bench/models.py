@@ -1,4 +1,4 @@
-"""A row's model, ready to be called with the problem's weights, and how far its answer is from float64's."""
+"""Build a row's model with the problem's weights, and measure its error against float64."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import functools
 import hashlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
 
-from grader import problem as _problem
 from grader.bench.rows import OURS, Entry
 from grader.bench.work import allow_tf32
+from grader.problems import problem as _problem
 
 
-def prepared(
+def prepare_call(
     entry: Entry, problem: _problem.Problem, instance: _problem.Instance, inputs: list
 ) -> Callable[[], object]:
-    """A call that runs the row's model once on the inputs, which lie as the row wants, with the instance's weights."""
-    model = model_of(entry, problem, instance, inputs)
+    """Return a call that runs the row's model once on inputs in the row's layout, with the instance's weights."""
+    model = build_model(entry, problem, instance, inputs)
 
     def run():
         with torch.no_grad():
@@ -29,44 +29,48 @@ def prepared(
     return run
 
 
-def model_of(entry: Entry, problem: _problem.Problem, instance: _problem.Instance, inputs: list) -> torch.nn.Module:
-    """The row's model with the instance's weights, where the inputs are; torch.compile has not compiled it yet."""
+def build_model(entry: Entry, problem: _problem.Problem, instance: _problem.Instance, inputs: list) -> Callable:
+    """Return the row's model with the instance's weights, on the inputs' device. torch.compile compiles it when it is
+    first called.
+    """
     device = next((v.device for v in inputs if isinstance(v, torch.Tensor)), torch.device("cpu"))
     allow_tf32(entry.kind not in OURS and entry.precision == "tf32")
-    if entry.file:
-        made = load(Path(entry.file)).ModelNew
-    else:  # a module of its own: torch.compile keeps only so many variants of one function
-        made = problem.module({}).Model
+    # A separate module per row: torch.compile limits the variants that it keeps of one function.
+    made = load(Path(entry.file)).ModelNew if entry.file else problem.module({}).Model
     model = made(*instance.init_args, **instance.init_kwargs).to(device)
     model.load_state_dict(instance.model.state_dict())
     if entry.channels_last:
         model = model.to(memory_format=torch.channels_last)
-    if entry.mode:  # dynamic=False: it remembers the shapes of other modules from the same file, and would compile for any size
+    # dynamic=False: torch.compile remembers shapes of other modules of the same file and would compile for any size
+    if entry.mode:
         model = torch.compile(model, mode=None if entry.mode == "default" else entry.mode, dynamic=False)
     return model
 
 
 class Layouts:
-    """Values as they are, and with their planes in channels_last, made once for all rows: they may fill a GPU."""
+    """Values as given, and with 4-dimensional tensors in channels_last; made once for all rows, as they are large."""
 
     def __init__(self, plain: list):
         self.plain = plain
 
     @functools.cached_property
     def channels_last(self) -> list:
-        def turned(value):
+        """The values in channels_last."""
+
+        def convert(value):
             is_planes = isinstance(value, torch.Tensor) and value.dim() == 4
             return value.contiguous(memory_format=torch.channels_last) if is_planes else value
 
-        return [turned(value) for value in self.plain]
+        return [convert(value) for value in self.plain]
 
-    def of(self, entry: Entry) -> list:
+    def choose(self, entry: Entry) -> list:
+        """Return the values in the row's layout."""
         return self.channels_last if entry.channels_last else self.plain
 
 
 @functools.cache
 def load(file: Path):
-    """A submission's module; importing it compiles its kernels, for the CPU where there is no GPU."""
+    """Import a submission, which compiles its kernels, for the CPU where there is no GPU. Return its module."""
     import simt
 
     simt.enable()
@@ -79,17 +83,20 @@ def load(file: Path):
     return module
 
 
-# --- how far from float64 --------------------------------------------------------------------------------------------
+# --- errors against float64 ------------------------------------------------------------------------------------------
 
 
-def expected_of(instance: _problem.Instance, inputs: list) -> dict[int, torch.Tensor]:
-    """The float64 answer for the first, a middle and the last image (row of a product): none needs the others. {-1: the
-    whole answer} of an input that is no batch."""
+def compute_expected(instance: _problem.Instance, inputs: list) -> dict[int, torch.Tensor]:
+    """Return the expected output in float64 for the first, a middle and the last image, by its number.
+
+    No image (or row of a matrix product) needs another. Return {-1: whole output} for an input that is no batch, and {}
+    where float64 needs more memory than there is.
+    """
     x, *others = inputs
     whole = {-1: (x,)} if not isinstance(x, torch.Tensor) or x.dim() < 2 else {}
     found = {}
     try:
-        for image in [] if whole else looked_at(len(x)):
+        for image in [] if whole else sample_images(len(x)):
             instance.inputs[:] = [x[image : image + 1], *others]
             found[image] = instance.expected()[0]
         if whole:
@@ -101,27 +108,30 @@ def expected_of(instance: _problem.Instance, inputs: list) -> dict[int, torch.Te
     return found
 
 
-def looked_at(images: int) -> list[int]:
-    """The first, a middle and the last of them."""
+def sample_images(images: int) -> list[int]:
+    """Return the numbers of the first, a middle and the last image."""
     return sorted({0, images // 2, images - 1})
 
 
-def error_of(out: object, expected: dict[int, torch.Tensor]) -> float | None:
-    """The largest distance from float64, beside the largest value; None where float64's answer is not known or not
-    finite."""
+def measure_error(out: object, expected: dict[int, torch.Tensor]) -> float | None:
+    """Return the largest difference from the expected output relative to its largest value; None where the expected
+    output is not known or not finite.
+    """
     out = _problem.flatten(out)[0]
-    return distance((out if image < 0 else out[image : image + 1], right) for image, right in expected.items())
+    return measure_difference(
+        (out if image < 0 else out[image : image + 1], right) for image, right in expected.items()
+    )
 
 
-def distance(pairs) -> float | None:
-    """Of pairs of an answer's part and the right one."""
+def measure_difference(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> float | None:
+    """Return the largest relative difference over pairs of (got, expected). Raises ValueError where shapes differ."""
     worst, largest, known = 0.0, 0.0, False
-    for got, right in pairs:
-        if got.shape != right.shape:
-            raise ValueError(f"the answer's shape is {tuple(got.shape)}, not {tuple(right.shape)}")
+    for got, expected in pairs:
+        if got.shape != expected.shape:
+            raise ValueError(f"the output's shape is {tuple(got.shape)}, not {tuple(expected.shape)}")
         known = True
-        if right.numel():
-            worst = max(worst, (got.double() - right).abs().max().item())
-            largest = max(largest, right.abs().max().item())
+        if expected.numel():
+            worst = max(worst, (got.double() - expected).abs().max().item())
+            largest = max(largest, expected.abs().max().item())
     error = worst / largest if largest else worst
     return error if known and error == error and error != float("inf") else None

@@ -1,4 +1,4 @@
-"""Every launch of a row with its seconds and its bytes of DRAM, as Nsight Compute's command line tells them."""
+"""Measure every launch of selected rows with Nsight Compute: its seconds and its bytes of DRAM."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
-from grader import cases
-from grader.bench.child import Order, words_of
-from grader.bench.children import PATIENCE, ROOT, environment
+from grader.bench.children import SILENCE_S, make_environment
+from grader.bench.interleaved import describe_error
+from grader.bench.order import Order
 from grader.bench.rows import OURS
+from grader.paths import ROOT
+from grader.problems import cases
 
 METRICS = {"seconds": "gpu__time_duration.sum", "read": "dram__bytes_read.sum", "written": "dram__bytes_write.sum"}
 MARK = "spin_kernel"  # torch.cuda._sleep's
 
 
-def launches(order: Order, made: dict) -> dict:
-    """Of eager, the fastest torch.compile, the slowest of ours and the fastest in each class: every launch's seconds and
-    bytes to and from DRAM. {"failed": why} where ncu does not say."""
+def profile_launches(order: Order, made: dict) -> dict:
+    """Return every launch's seconds and DRAM bytes of eager, the fastest torch.compile, the slowest of ours and the
+    fastest of ours in each class, by row. Return {"failed": why} where ncu gives no figures.
+    """
     timed = sorted((r for r in made["rows"] if "ms" in r), key=lambda r: r["ms"])
     ours = [r for r in timed if r["kind"] in OURS]
     compiled = [r for r in timed if r["kind"] == "compile" and r["mode"] == "default"]
@@ -30,29 +33,37 @@ def launches(order: Order, made: dict) -> dict:
     names = list(dict.fromkeys(r["name"] for r in picked))
     program = shutil.which("ncu")
     if not names or program is None:
-        return {"failed": "ncu is not there" if names else "nothing was timed"}
+        return {"failed": "ncu is not installed" if names else "nothing was timed"}
     how = ["--target-processes", "all", "--clock-control", "none", "--profile-from-start", "off"]
     how += ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(METRICS.values())]
-    child_of_ncu = dataclasses.replace(order, profile=names).command(2)
+    child_of_ncu = dataclasses.replace(order, profile=names).make_command(2)
     entry_order = [r["name"] for r in made["rows"] if r["name"] in names]  # in which the child runs them
     try:
         done = subprocess.run(
-            [program, *how, *child_of_ncu], cwd=ROOT, env=environment(), capture_output=True, text=True, encoding="utf-8", errors="replace",
-            timeout=PATIENCE / 3, check=False,
-        )  # fmt: skip
-        found = launches_in(done.stdout, entry_order)
+            [program, *how, *child_of_ncu],
+            cwd=ROOT,
+            env=make_environment(),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=SILENCE_S / 3,
+            check=False,
+        )
+        found = parse_launches(done.stdout, entry_order)
         return {name: found[name] for name in names}
     except (OSError, subprocess.TimeoutExpired, ValueError) as error:
-        return {"failed": words_of(error)}
+        return {"failed": describe_error(error)}
 
 
-def launches_in(text: str, names: Sequence[str]) -> dict:
-    """ncu's CSV (a line of heads, one of units, one a launch), cut at the marks. ValueError unless there are as many as
-    names."""
+def parse_launches(text: str, names: Sequence[str]) -> dict:
+    """Return the launches in ncu's CSV (a line of heads, one of units, one per launch) by row, split at the marks.
+
+    Raises ValueError unless there is one part per name.
+    """
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if start is None:
-        raise ValueError(f"ncu said: {lines[-1][:200] if lines else 'nothing'}")
+        raise ValueError(f"ncu printed: {lines[-1][:200] if lines else 'nothing'}")
     heads, _, *table = csv.reader(lines[start:])
     parts: list[list[dict]] = []
     for line in table:
@@ -63,13 +74,15 @@ def launches_in(text: str, names: Sequence[str]) -> dict:
             parts.append([])
         elif parts:
             seconds, read, written = (float(cells[m].replace(",", "")) for m in METRICS.values())
-            parts[-1].append({"kernel": short(cells["Kernel Name"]), "seconds": seconds / 1e9, "bytes": read + written})
+            parts[-1].append(
+                {"kernel": shorten_name(cells["Kernel Name"]), "seconds": seconds / 1e9, "bytes": read + written}
+            )
     if len(parts) != len(names):
         raise ValueError(f"ncu saw {len(parts)} of {len(names)} rows")
     return dict(zip(names, parts, strict=True))
 
 
-def short(kernel: str) -> str:
-    """A kernel's name without its result, its namespaces, its template's and its own arguments."""
+def shorten_name(kernel: str) -> str:
+    """Return a kernel's name without result type, namespaces, template arguments and parameters."""
     bare = re.sub(r"\(anonymous namespace\)::|<unnamed>::", "", kernel).removeprefix("void ")
     return re.split(r"[<(]", bare)[0].split("::")[-1] or kernel[:40]

@@ -1,4 +1,4 @@
-"""The rows that are measured beside one another: the files of a problem's folder, submissions, eager and torch.compile."""
+"""List the rows of a run: the files of a problem's folder, submissions, eager and torch.compile."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader import cases
-from grader import problem as _problem
 from grader.bench.work import Work
+from grader.problems import cases
+from grader.problems import problem as _problem
 
 KINDS = ("step", "reference", "beside", "submission", "eager", "compile")
 MODES = ("default", "max-autotune")  # of torch.compile
 OURS = ("step", "reference", "beside", "submission")
-SPARED = ("step", "reference", "eager", "compile", *MODES, "channels_last", "tf32")  # what a run can leave out
+SPARED = ("step", "reference", "eager", "compile", *MODES, "channels_last", "tf32")  # rows that a run can leave out
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """One row: a file's ModelNew, or the problem's own Model run by torch.
 
-    name: unique in its problem. kind: one of KINDS. precision: whose error it is held to, "fp32" or "tf32" (which torch
-    is then allowed to use). file: of ModelNew. mode: of torch.compile. channels_last: its weights and inputs lie so
-    beforehand.
+    name: unique in its problem. kind: one of KINDS; "beside" is a ModelNew of the folder that is no step and no
+    solution. precision: "fp32" or "tf32", whose error bound it must keep; torch may use TF32 in the latter. file: of
+    ModelNew. mode: of torch.compile. channels_last: whether its weights and inputs have that layout beforehand.
     """
 
     name: str
@@ -34,8 +34,8 @@ class Entry:
     channels_last: bool = False
 
 
-def ladder_of(folder: Path) -> list[tuple[str, Path]]:
-    """Kind and file of what stands in a problem's folder: its steps in order, its solution, what stands beside them."""
+def find_ladder(folder: Path) -> list[tuple[str, Path]]:
+    """Return kind and file of each ModelNew in a problem's folder: its steps in order, its solution, all others."""
     found = [("step", f) for f in sorted(folder.glob("steps/*.py"))]
     found += [("reference", f) for f in [folder / "solution.py"] if f.is_file()]
     known = {"model.py", "solution.py"}
@@ -43,73 +43,84 @@ def ladder_of(folder: Path) -> list[tuple[str, Path]]:
     return found + [("beside", f) for f in others if "class ModelNew" in f.read_text(encoding="utf-8")]
 
 
-def backward_of(folder: Path) -> list[tuple[str, Path]]:
-    """The same of what has a backward: backward.py, and the fast ones where there are any."""
+def find_backwards(folder: Path) -> list[tuple[str, Path]]:
+    """Return kind and file of each ModelNew with a backward: backward.py, and the fastest ones if there are any."""
     return [
         (kind, folder / name)
-        for kind, name in (("reference", "backward.py"), ("beside", "limit_backward.py"), ("beside", "limit_backward_tf32.py"))
+        for kind, name in (
+            ("reference", "backward.py"),
+            ("beside", "fastest_backward.py"),
+            ("beside", "fastest_backward_tf32.py"),
+        )
         if (folder / name).is_file()
     ]
 
 
-def entries(
-    problem: _problem.Problem, submissions: Sequence[Path], spared: Sequence[str], work: Work, backward: bool = False
+def make_entries(
+    problem: _problem.Problem, submissions: Sequence[Path], omitted: Sequence[str], work: Work, backward: bool = False
 ) -> list[Entry]:
-    """The rows of a problem. TF32 and channels_last are tried only where they make a difference."""
+    """Return the rows of a problem. TF32 and channels_last have rows only where they make a difference."""
     made, folder = [], problem.path.parent
-    ladder = backward_of(folder) if backward else ladder_of(folder)
+    ladder = find_backwards(folder) if backward else find_ladder(folder)
     for kind, file in [*ladder, *(("submission", f) for f in submissions)]:
-        made.append(_of_file(kind, file, problem))
-    for precision in precisions(work):
+        made.append(_make_file_entry(kind, file, problem))
+    for precision in select_precisions(work):
         for last in (False, True) if work.planes else (False,):
-            words = (", channels_last" if last else "") + (f", {precision}" if work.products else "")
-            made.append(Entry(f"eager{words}", "eager", precision, channels_last=last))
+            suffix = (", channels_last" if last else "") + (f", {precision}" if work.products else "")
+            made.append(Entry(f"eager{suffix}", "eager", precision, channels_last=last))
             for mode in MODES:
-                said = "torch.compile" + ("" if mode == "default" else f" {mode}")
-                made.append(Entry(said + words, "compile", precision, mode=mode, channels_last=last))
-    return [entry for entry in made if not _is_spared(entry, spared)]
+                name = "torch.compile" + ("" if mode == "default" else f" {mode}")
+                made.append(Entry(name + suffix, "compile", precision, mode=mode, channels_last=last))
+    return [entry for entry in made if not _is_omitted(entry, omitted)]
 
 
-def sweep_entries(
-    problem: _problem.Problem, submissions: Sequence[Path], spared: Sequence[str], work: Work, compiled: bool
+def make_sweep_entries(
+    problem: _problem.Problem, submissions: Sequence[Path], omitted: Sequence[str], work: Work, compiled: bool
 ) -> list[Entry]:
-    """The rows of each size of a sweep: what stands at the limit (without it the solution), the last step, eager (in TF32 also
-    in channels_last), and where `compiled` torch.compile, in each class."""
+    """Return the rows of each size of a sweep, in each class.
+
+    These are the fastest kernels (the solution where there are none), the last step, eager (in TF32 also in
+    channels_last), and torch.compile if `compiled`.
+    """
     folder = problem.path.parent
-    ladder = ladder_of(folder)
-    limits = [pair for pair in ladder if pair[1].stem.startswith("limit")] or [p for p in ladder if p[0] == "reference"]
+    ladder = find_ladder(folder)
+    fastest = [pair for pair in ladder if pair[1].stem.startswith("fastest")] or [
+        p for p in ladder if p[0] == "reference"
+    ]
     steps = [pair for pair in ladder if pair[0] == "step"]
-    chosen = [*limits, *steps[-1:], *(("submission", f) for f in submissions)]
-    made = [_of_file(kind, file, problem) for kind, file in chosen]
-    for precision in precisions(work):
-        words = f", {precision}" if work.products else ""
-        made.append(Entry(f"eager{words}", "eager", precision))
-        if precision == "tf32" and work.planes:  # where cuDNN takes TF32: its error is what the class allows
-            made.append(Entry(f"eager, channels_last{words}", "eager", precision, channels_last=True))
+    chosen = [*fastest, *steps[-1:], *(("submission", f) for f in submissions)]
+    made = [_make_file_entry(kind, file, problem) for kind, file in chosen]
+    for precision in select_precisions(work):
+        suffix = f", {precision}" if work.products else ""
+        made.append(Entry(f"eager{suffix}", "eager", precision))
+        if precision == "tf32" and work.planes:  # cuDNN uses TF32 in this layout: its error is the class's bound
+            made.append(Entry(f"eager, channels_last{suffix}", "eager", precision, channels_last=True))
         if compiled:
-            made.append(Entry(f"torch.compile{words}", "compile", precision, mode="default"))
-    return [entry for entry in made if not _is_spared(entry, spared)]
+            made.append(Entry(f"torch.compile{suffix}", "compile", precision, mode="default"))
+    return [entry for entry in made if not _is_omitted(entry, omitted)]
 
 
-def precisions(work: Work) -> Sequence[str]:
-    """In which torch is run: TF32 makes a difference to products alone."""
+def select_precisions(work: Work) -> Sequence[str]:
+    """Return the precisions in which torch runs: TF32 makes a difference to products alone."""
     return cases.PRECISIONS if work.products else ("fp32",)
 
 
-def _of_file(kind: str, file: Path, problem: _problem.Problem) -> Entry:
-    name = "solution" if file.name == "solution.py" else f"submission {file.stem}" if kind == "submission" else file.stem
-    return Entry(name, kind, precision_of(file, problem), str(file.resolve()))
+def _make_file_entry(kind: str, file: Path, problem: _problem.Problem) -> Entry:
+    name = (
+        "solution" if file.name == "solution.py" else f"submission {file.stem}" if kind == "submission" else file.stem
+    )
+    return Entry(name, kind, read_precision(file, problem), str(file.resolve()))
 
 
-def _is_spared(entry: Entry, spared: Sequence[str]) -> bool:
-    words = {entry.kind, entry.mode, "channels_last" if entry.channels_last else None}
-    return bool(set(spared) & (words | ({entry.precision} if entry.kind not in OURS else set())))
+def _is_omitted(entry: Entry, omitted: Sequence[str]) -> bool:
+    properties = {entry.kind, entry.mode, "channels_last" if entry.channels_last else None}
+    return bool(set(omitted) & (properties | ({entry.precision} if entry.kind not in OURS else set())))
 
 
-def precision_of(file: Path, problem: _problem.Problem) -> str:
-    """What the file says its answers are (PRECISION = "tf32" at its top level), else what the problem asks for."""
+def read_precision(file: Path, problem: _problem.Problem) -> str:
+    """Return the file's own precision (PRECISION = "tf32" at its top level), else the problem's."""
     try:
-        said = re.search(r'^PRECISION\s*=\s*["\'](\w+)["\']', file.read_text(encoding="utf-8"), re.MULTILINE)
-    except (OSError, UnicodeDecodeError):  # its row will say why
-        said = None
-    return said[1] if said and said[1] in cases.PRECISIONS else problem.precision
+        assigned = re.search(r'^PRECISION\s*=\s*["\'](\w+)["\']', file.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):  # its row will report why
+        assigned = None
+    return assigned[1] if assigned and assigned[1] in cases.PRECISIONS else problem.precision

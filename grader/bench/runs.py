@@ -1,4 +1,4 @@
-"""A run of `grader bench`: which problems, one after another, each by children of its own, into the data file."""
+"""Run `grader bench`: measure the chosen problems one after another, each in child processes, into the data file."""
 
 from __future__ import annotations
 
@@ -15,31 +15,37 @@ from pathlib import Path
 
 import torch
 
-from grader import clock
-from grader import problem as _problem
-from grader.bench import ncu, part, sweep
-from grader.bench.child import Order
-from grader.bench.children import ROOT, Measured, build, measure
+from grader.bench import part, sizes
+from grader.bench.children import Measured, build_extensions, measure
 from grader.bench.clocks import Clocks
-from grader.bench.rows import OURS, backward_of, ladder_of
+from grader.bench.ncu import profile_launches
+from grader.bench.order import Order
+from grader.bench.rows import OURS, find_backwards, find_ladder
+from grader.judging import clock
+from grader.paths import KERNELS_REF, ROOT
+from grader.problems import problem as _problem
 
 DATA = ROOT / "benchmarks" / "data" / "bench.json"
-# Timed if none is named.
+# The problems that are timed if none is named.
 SEEDS = ("groupnorm", "conv_groupnorm_logsumexp", "conv_groupnorm_maxpool", "conv_sigmoid_groupnorm")
-SECONDS = {"forward": 60.0, "backward": 60.0, "sweep": sweep.SECONDS}  # of a problem, if nothing is said
+SECONDS = {"forward": 60.0, "backward": 60.0, "sweep": sizes.SWEEP_SECONDS}  # per problem, by default
 
 Chosen = list[tuple[_problem.Problem, list[Path]]]
 
 
 @dataclasses.dataclass
 class Options:
-    """What `grader bench` was asked for. chosen: each problem and the submissions to it. add: what the data file has
-    already of other problems and other tasks stays in it. task: one of child.TASKS."""
+    """The options of `grader bench`.
+
+    chosen: each problem and its submissions. omitted: kinds of rows to leave out (rows.SPARED). launches: whether ncu
+    profiles them. add: whether other problems and other tasks in the data file stay. task: "forward", "backward" or
+    "sweep".
+    """
 
     chosen: Chosen
     sets: dict[str, str] = dataclasses.field(default_factory=dict)
     out: Path = DATA
-    spared: Sequence[str] = ()
+    omitted: Sequence[str] = ()
     seconds: float = 60.0
     device: str = "cuda"
     seed: int = 0
@@ -49,71 +55,83 @@ class Options:
 
 
 def choose(what: Sequence[str], problem: Path | None, sets: dict[str, str], task: str = "forward") -> Chosen:
-    """Each problem that is named, or that a submission answers, with its submissions; SEEDS if nothing is named. Raises
-    ProblemError."""
+    """Return each problem that is named, or that a submission answers, with its submissions; SEEDS if nothing is named.
+
+    Raises ProblemError.
+    """
     known, found = _problem.names(), {}
 
-    def of(path: Path) -> list[Path]:
+    def add_problem(path: Path) -> list[Path]:
         return found.setdefault(path.resolve(), [])
 
     if problem is not None:
-        of(problem)
+        add_problem(problem)
     for word in what or ([] if problem is not None else SEEDS):
         if word in known:
-            of(_problem.KERNELS_REF / word / "model.py")
+            add_problem(KERNELS_REF / word / "model.py")
         elif not Path(word).is_file():
             raise _problem.ProblemError(f"{word} is neither a problem ({', '.join(known)}) nor a file.")
         else:
-            of(problem or _problem.find(Path(word)).path).append(Path(word))
+            add_problem(problem or _problem.find(Path(word)).path).append(Path(word))
     chosen = [(_problem.read(path, sets), files) for path, files in found.items()]
     for made, files in chosen:
         if task == "sweep":
-            sweep.axes_of(made)
-        if task == "backward" and not files and not backward_of(made.path.parent):
-            raise _problem.ProblemError(f"{made.name} has no backward.py, and no submission is named that has a backward.")
+            sizes.find_axes(made)
+        if task == "backward" and not files and not find_backwards(made.path.parent):
+            raise _problem.ProblemError(
+                f"{made.name} has no backward.py, and no submission is named that has a backward."
+            )
     return chosen
 
 
 def incomplete(data: dict) -> bool:
-    """Whether a row of ours has no time."""
-    return any("ms" not in row for made in data["problems"].values() for row in _every_row(made) if row["kind"] in OURS)
+    """Return whether a row of ours has no time."""
+    return any("ms" not in row for made in data["problems"].values() for row in _list_rows(made) if row["kind"] in OURS)
 
 
-def _every_row(made: dict) -> list[dict]:
-    """Of forward, of forward and backward, or of a sweep's sizes."""
-    sizes = made.get("sizes")
-    of_sizes = [row for size in sizes for row in size.get("rows", [])] if isinstance(sizes, list) else []
+def _list_rows(made: dict) -> list[dict]:
+    """Return all rows of a problem's part: of forward, of forward and backward, or of a sweep's sizes."""
+    swept = made.get("sizes")
+    of_sizes = [row for size in swept for row in size.get("rows", [])] if isinstance(swept, list) else []
     return [*made.get("rows", []), *made.get("backward", {}).get("rows", []), *of_sizes]
 
 
-class NoData(Exception):
-    """What was to be added to is not what this module writes."""
+class NoBenchData(Exception):
+    """Raised where the file to add to is no data file of `grader bench`."""
 
 
-def run(options: Options, say: Callable[[str], None]) -> dict:
-    """Measure, and write the data file after each problem; the data. If somebody interrupts, what was measured is
-    written and "interrupted" is true. Raises NoData, OSError."""
+def run(options: Options, notify: Callable[[str], None]) -> dict:
+    """Measure the chosen problems, write the data file after each, and return the data.
+
+    After an interruption (Ctrl-C) the file holds what was measured, and "interrupted" is true. Raises NoBenchData and
+    OSError.
+    """
     start = time.perf_counter()
-    data: dict = {"machine": machine(), "command": " ".join(sys.argv[1:]), "interrupted": False, "problems": {}}
+    data: dict = {
+        "machine": describe_machine(),
+        "command": " ".join(sys.argv[1:]),
+        "interrupted": False,
+        "problems": {},
+    }
     if options.add and options.out.exists():
-        data["problems"] = _kept(options)
+        data["problems"] = _read_kept(options)
     with Clocks() as clocks:
         try:
             if options.device == "cuda":
-                build(sorted({str(f.resolve()) for p, s in options.chosen for f in _files(p, s, options)}), say)
+                build_extensions(_list_sources(options), notify)
             for problem, submissions in options.chosen:
-                _one(problem, submissions, options, data, clocks, say)
+                _measure_problem(problem, submissions, options, data, clocks, notify)
         except KeyboardInterrupt:
             data["interrupted"] = True
         data["seconds"] = round(time.perf_counter() - start, 1)
         clocks.read()
         data["clocks"] = clocks.log
-        write(data, options.out)
+        write_data(data, options.out)
     return data
 
 
-def _kept(options: Options) -> dict:
-    """The problems that the data file has; each says from which run it is."""
+def _read_kept(options: Options) -> dict:
+    """Return the problems that the data file already has, each with its own run's command."""
     try:
         before = json.loads(options.out.read_text(encoding="utf-8"))
         problems = dict(before["problems"])
@@ -122,33 +140,40 @@ def _kept(options: Options) -> dict:
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
         what = "sweep" if options.task == "sweep" else "times"
-        raise NoData(f"{options.out} is no data file of grader bench with {what}.") from None
+        raise NoBenchData(f"{options.out} is no data file of grader bench with {what}.") from None
     stamp = {key: before[key] for key in ("command", "interrupted") if key in before}
     return {name: made if "command" in made else made | stamp for name, made in problems.items()}
 
 
-def _files(problem: _problem.Problem, submissions: list[Path], options: Options) -> list[Path]:
-    """What has kernels to be compiled."""
-    if options.task == "sweep":
-        return sweep.files_of(problem, _order(problem, submissions, options))
-    ladder = (backward_of if options.task == "backward" else ladder_of)(problem.path.parent)
-    return [*(f for _, f in ladder), *submissions]
+def _list_sources(options: Options) -> list[str]:
+    """Return all files whose kernels must be compiled."""
+    files: set[Path] = set()
+    for problem, submissions in options.chosen:
+        if options.task == "sweep":
+            files.update(sizes.list_files(problem, _make_order(problem, submissions, options)))
+        else:
+            ladder = (find_backwards if options.task == "backward" else find_ladder)(problem.path.parent)
+            files.update([*(f for _, f in ladder), *submissions])
+    return sorted({str(f.resolve()) for f in files})
 
 
-def _order(problem: _problem.Problem, submissions: list[Path], options: Options) -> Order:
+def _make_order(problem: _problem.Problem, submissions: list[Path], options: Options) -> Order:
     return Order(
         str(problem.path.resolve()), options.sets, options.device, [str(f.resolve()) for f in submissions],
-        list(options.spared), options.seconds, options.seed, task=options.task,
+        list(options.omitted), options.seconds, options.seed, task=options.task,
     )  # fmt: skip
 
 
-def _one(problem: _problem.Problem, submissions: list[Path], options: Options, data: dict, clocks: Clocks, say) -> None:
-    order, start = _order(problem, submissions, options), time.perf_counter()
+def _measure_problem(
+    problem: _problem.Problem, submissions: list[Path], options: Options, data: dict, clocks: Clocks, notify: Callable
+) -> None:
+    """Measure one problem, put its part into the data, and write the data file, also after an interruption."""
+    order, start = _make_order(problem, submissions, options), time.perf_counter()
     clocks.read()
     found, before = Measured(), len(clocks.log)
     failed, interrupted = None, False
     try:
-        measure(order, found, say, clocks.read)
+        measure(order, found, notify, clocks.read)
     except RuntimeError as error:
         failed = str(error)
     except KeyboardInterrupt:
@@ -156,21 +181,22 @@ def _one(problem: _problem.Problem, submissions: list[Path], options: Options, d
         raise
     finally:  # also when interrupted
         clocks.read()
-        made = (sweep if options.task == "sweep" else part).told(problem, order, found)
-        made |= {"machine": data["machine"], "clocks": clocks.told(before), "command": data["command"]}
+        make = part.make_sweep_part if options.task == "sweep" else part.make_part
+        made = make(problem, order, found)
+        made |= {"machine": data["machine"], "clocks": clocks.summarize(before), "command": data["command"]}
         made |= {"seconds": round(time.perf_counter() - start, 1)}
         made |= ({"failed": failed} if failed else {}) | ({"interrupted": True} if interrupted else {})
-        _put(data["problems"], problem.name, options.task, made)
-        write(data, options.out)
+        _put_part(data["problems"], problem.name, options.task, made)
+        write_data(data, options.out)
     if options.task == "forward" and options.device == "cuda" and options.launches and not failed:
-        say(f"{problem.name}: launches, under ncu")
+        notify(f"{problem.name}: launches, under ncu")
         made["launches"] = {"failed": "it was interrupted"}
-        made["launches"] = ncu.launches(order, made)
-        write(data, options.out)
+        made["launches"] = profile_launches(order, made)
+        write_data(data, options.out)
 
 
-def _put(problems: dict, name: str, task: str, made: dict) -> None:
-    """Into the data, beside what the other task has left there."""
+def _put_part(problems: dict, name: str, task: str, made: dict) -> None:
+    """Put a problem's part into the data and keep the part of the other task."""
     if task == "backward":
         problems.setdefault(name, {"rows": []})["backward"] = made
         return
@@ -180,8 +206,8 @@ def _put(problems: dict, name: str, task: str, made: dict) -> None:
     problems[name] = made
 
 
-def machine() -> dict:
-    """What the times were taken on, when, and with which versions."""
+def describe_machine() -> dict:
+    """Return the date, the device and the versions of a run."""
     versions = {}
     for package in ("triton", "numpy"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -192,8 +218,8 @@ def machine() -> dict:
     return stamp | clock.describe_device() | versions
 
 
-def write(data: dict, out: Path) -> None:
-    """All at once, so that nobody finds half of it."""
+def write_data(data: dict, out: Path) -> None:
+    """Write the data file in one step, so that no reader finds a partial file."""
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(out.name + ".new")
     new.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a run found, as tables and sentences."""
+"""Format what a run measured as tables and sentences."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 
 from grader.bench import growth
 from grader.bench.rows import MODES
+from grader.paths import KERNELS_REF
+from grader.problems import problem as _problem
 
 TARGETS = Path(__file__).with_name("targets.toml")
-AT = 0.05  # below its target by less than this share, a row is at it
+AT_TARGET = 0.05  # a row below its target by less than this share is at the target
 
 HEADS = ["row", "class", "ms", "95 % interval", "n", "of the roof", "GB/s", "error", "in its class"]
 
 
-def table(made: dict) -> list[list[str]]:
-    """A problem's rows, the fastest last, as cells under HEADS; what was not timed at the end."""
+def format_rows(made: dict) -> list[list[str]]:
+    """Return a problem's rows as cells under HEADS, slowest first; rows without a time come last."""
     cells = []
     for row in sorted(made["rows"], key=lambda r: -r.get("ms", 0.0)):
         error = "–" if row["error"] is None else f"{row['error']:.1e}"
@@ -33,86 +35,107 @@ def table(made: dict) -> list[list[str]]:
     return cells
 
 
-SUMMARY = ["problem", "class", "fastest of ours", "ms", "best of torch", "ms", "times faster", "95 % interval", "floor", "target"]
+SUMMARY = [
+    "problem",
+    "class",
+    "fastest of ours",
+    "ms",
+    "best of torch",
+    "ms",
+    "times faster",
+    "95 % interval",
+    "roofline bound",
+    "target",
+]
 
 SUMMARY_BACKWARD = SUMMARY[:-1]
 
 
-def summary(data: dict, task: str = "forward") -> list[list[str]]:
-    """For each problem and class the fastest kernel beside the fastest baseline, as cells under SUMMARY. task: "forward",
-    or "backward" for both together, which has no targets: cells under SUMMARY_BACKWARD."""
+def format_summary(data: dict, task: str = "forward") -> list[list[str]]:
+    """Return for each problem and class the fastest kernel and the fastest baseline, as cells under SUMMARY.
+
+    task: "forward", or "backward" for forward and backward, which has no targets: cells under SUMMARY_BACKWARD.
+    """
     cells = []
     for name, made in data["problems"].items():
         made = made.get("backward", {}) if task == "backward" else made
         ms = {row["name"]: f"{row['ms']:.4g}" for row in made.get("rows", []) if "ms" in row}
         for precision, best in made.get("best", {}).items():
-            floor = made.get(f"floor_{precision}_ms")
+            bound = made.get(f"bound_{precision}_ms")
             sides = [best["ours"], ms[best["ours"]], best["baseline"], ms[best["baseline"]]]
-            sure = [f"{best['times']:.3g}", f"{best['low']:.3g}–{best['high']:.3g}"]
-            aim = [] if task == "backward" else [reached(name, precision, made)]
-            cells.append([name, precision, *sides, *sure, "–" if floor is None else f"{floor:.3g}", *aim])
+            speedup = [f"{best['times']:.3g}", f"{best['low']:.3g}–{best['high']:.3g}"]
+            target = [] if task == "backward" else [compare_with_target(name, precision, made)]
+            cells.append([name, precision, *sides, *speedup, "–" if bound is None else f"{bound:.3g}", *target])
     return cells
 
 
 @functools.cache
-def targets() -> dict:
-    """problem -> class -> milliseconds, and times the best of torch."""
+def read_targets() -> dict:
+    """Return problem -> class -> {"ms", "times"}: the target time, and the target speed-up over the best of torch."""
     return tomllib.loads(TARGETS.read_text(encoding="utf-8"))
 
 
-def reached(name: str, precision: str, made: dict) -> str:
-    """How the fastest of ours stands to its target, in words; "–" where there is none, or other sizes or another GPU."""
-    target = targets().get(name, {}).get(precision)
+def compare_with_target(name: str, precision: str, made: dict) -> str:
+    """Return how the fastest of ours compares with its target; "–" without one, at other sizes or on another GPU."""
+    target = read_targets().get(name, {}).get(precision)
     if target is None or "H200" not in made.get("machine", {}).get("name", "") or not _is_full_size(name, made):
         return "–"
     best = made["best"][precision]
     ms = next(row["ms"] for row in made["rows"] if row["name"] == best["ours"])
     aim = f"{target['ms']:.4g} ms"
     if ms > target["ms"]:
-        said = f"missed: {aim}"
-    elif ms > (1 - AT) * target["ms"]:
-        said = f"at it: {aim}"
+        text = f"missed: {aim}"
+    elif ms > (1 - AT_TARGET) * target["ms"]:
+        text = f"at it: {aim}"
     else:
-        said = f"beyond it: {aim}"
-    return said if best["times"] >= target["times"] else f"{said}; not {target['times']} times"
+        text = f"beyond it: {aim}"
+    return text if best["times"] >= target["times"] else f"{text}; not {target['times']} times"
 
 
 def _is_full_size(name: str, made: dict) -> bool:
-    from grader import problem
-
-    file = problem.KERNELS_REF / name / "model.py"
+    file = KERNELS_REF / name / "model.py"
     if not file.is_file():
         return False
-    own = problem.read(file).literals
+    own = _problem.read(file).literals
     sizes = made.get("sizes", {})
     return all(sizes.get(k) == v for k, v in own.items() if k in sizes and not isinstance(v, tuple))
 
 
-def told(data: dict, task: str = "forward") -> str:
-    """Which runs the rows come from, and what is not there: sentences from the data."""
-    said: dict[str, list[str]] = {}
+def describe_runs(data: dict, task: str = "forward") -> str:
+    """Return sentences on what the runs in the data lack."""
+    sentences: dict[str, list[str]] = {}
     for name, made in data["problems"].items():
         part = made.get("backward") if task == "backward" else made
         if part and part.get("rows") and "work" in part:
-            for sentence in _about(part, data):
-                said.setdefault(sentence, []).append(name)
-    bare = [n for n, made in data["problems"].items() if made.get("rows") and "sms" in made.get("machine", {}) and "launches" not in made]
+            for sentence in _describe_gaps(part, data):
+                sentences.setdefault(sentence, []).append(name)
+    bare = [
+        n
+        for n, made in data["problems"].items()
+        if made.get("rows") and "sms" in made.get("machine", {}) and "launches" not in made
+    ]
     if bare and task == "forward":
-        said[f"Nothing is known of the launches of {', '.join(bare)}."] = list(data["problems"])
-    everyone = sum(bool((m.get("backward", {}) if task == "backward" else m).get("rows")) for m in data["problems"].values())
-    return " ".join(s if len(names) >= everyone else f"{', '.join(names)}: {s}" for s, names in said.items())
+        sentences[f"Nothing is known of the launches of {', '.join(bare)}."] = list(data["problems"])
+    measured = sum(
+        bool((m.get("backward", {}) if task == "backward" else m).get("rows")) for m in data["problems"].values()
+    )
+    return " ".join(s if len(names) >= measured else f"{', '.join(names)}: {s}" for s, names in sentences.items())
 
 
-def _about(part: dict, data: dict) -> list[str]:
-    """Sentences on one problem's part."""
-    of = part if "command" in part else data  # older files say it of the whole run alone
+def _describe_gaps(part: dict, data: dict) -> list[str]:
+    """Return sentences on what one problem's part lacks."""
+    of = part if "command" in part else data  # older files have it for the whole run only
     command, interrupted = of.get("command"), of.get("interrupted")
     modes = {row["mode"] for row in part["rows"] if row.get("mode") and "ms" in row}
     found = []
     for mode in MODES:
-        spared = re.findall(r"--without (\S+)", command or "")
+        omitted = re.findall(r"--without (\S+)", command or "")
         if mode not in modes:
-            why = f" (the run had `--without {mode if mode in spared else 'compile'}`)" if {mode, "compile"} & {*spared} else ""
+            why = (
+                f" (the run had `--without {mode if mode in omitted else 'compile'}`)"
+                if {mode, "compile"} & {*omitted}
+                else ""
+            )
             found.append(f"torch.compile's {mode} was not timed{why}.")
     if interrupted:
         found.append("The run was interrupted before its end.")
@@ -125,27 +148,27 @@ def _about(part: dict, data: dict) -> list[str]:
 
 # --- what `grader bench` prints --------------------------------------------------------------------------------------
 
-SIZES = ["batch", "pixels a side", "row", "class", "ms", "95 % interval", "n", "ns a pixel", "in its class"]
+SIZES = ["batch", "pixels per side", "row", "class", "ms", "95 % interval", "n", "ns per pixel", "in its class"]
 BOTH = "forward and backward: the result, and the gradients of every input and weight"
 
 
 def tables_of(data: dict) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Title, heads and rows of each table that has any."""
+    """Return title, heads and rows of each table that has rows."""
     found = []
     for name, made in data["problems"].items():
         if isinstance(made.get("sizes"), list):
-            found.append((name, SIZES, sweep_table(made)))
+            found.append((name, SIZES, format_sweep(made)))
             continue
-        found.append((name, HEADS, table(made)))
-        found.append((f"{name}, {BOTH}", HEADS, table(made.get("backward", {"rows": []}))))
+        found.append((name, HEADS, format_rows(made)))
+        found.append((f"{name}, {BOTH}", HEADS, format_rows(made.get("backward", {"rows": []}))))
     if not any(heads is SIZES for _, heads, _ in found):
-        found.append(("The fastest of each class", SUMMARY, summary(data)))
-        found.append((f"The fastest of each class, {BOTH}", SUMMARY_BACKWARD, summary(data, "backward")))
+        found.append(("The fastest of each class", SUMMARY, format_summary(data)))
+        found.append((f"The fastest of each class, {BOTH}", SUMMARY_BACKWARD, format_summary(data, "backward")))
     return [(title, heads, rows) for title, heads, rows in found if rows]
 
 
-def sweep_table(made: dict) -> list[list[str]]:
-    """A sweep's sizes and rows as cells under SIZES."""
+def format_sweep(made: dict) -> list[list[str]]:
+    """Return a sweep's sizes and rows as cells under SIZES."""
     cells = []
     for line in made["sizes"]:
         where = [str(line["batch"]), str(line["side"] or "–")]
@@ -163,8 +186,8 @@ def sweep_table(made: dict) -> list[list[str]]:
 
 
 def sentences_of(data: dict) -> list[str]:
-    """What a sweep shows; of other runs, what they lack."""
-    if lacking := [said for task in ("forward", "backward") if (said := told(data, task))]:
-        return lacking
+    """Return what a run lacks, in sentences; of a complete sweep, what it shows."""
+    if gaps := [text for task in ("forward", "backward") if (text := describe_runs(data, task))]:
+        return gaps
     swept = {name: made for name, made in data["problems"].items() if isinstance(made.get("sizes"), list)}
-    return [sentence for name, made in swept.items() for sentence in growth.sentences(name, made)]
+    return [sentence for name, made in swept.items() for sentence in growth.describe(name, made)]

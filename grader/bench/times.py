@@ -1,4 +1,4 @@
-"""Seconds of a call, rounds of calls in turns, medians and how sure they are."""
+"""Measure the seconds of a call, run interleaved rounds, and compute medians with their confidence intervals."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-NARROW = 0.01  # half the width of a median's interval, relative
+NARROW = 0.01  # half the width of a median's interval, relative to the median
 FEWEST, MOST = 20, 200  # rounds
-HEAD_START = 2_000_000  # cycles, about a millisecond, in which the call is launched while the GPU waits
-SLOW = 5.0  # times the fastest row: after FEWEST rounds it waits no longer for others
+HEAD_START_CYCLES = 2_000_000  # about a millisecond, in which the call is launched while the GPU waits
+SLOW = 5.0  # times the fastest row: a row this slow leaves after FEWEST rounds
 
 
-class Events:
-    """Seconds of a call between two events on the current stream. before: queued ahead of them, and after it a kernel that
-    only waits: without it the GPU would be done and idle before a call of many launches, or a cold one, has begun."""
+class EventTimer:
+    """Measures the seconds of a call between two events on the current stream.
+
+    before: queued ahead of the events. A kernel that only waits follows it: without that kernel the GPU would be idle
+    before the launches of the call arrive.
+    """
 
     def __init__(self, before: Callable[[], object]):
         self.before = before
@@ -27,7 +30,7 @@ class Events:
     def __call__(self, call: Callable[[], object]) -> float:
         start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         self.before()
-        torch.cuda._sleep(HEAD_START)
+        torch.cuda._sleep(HEAD_START_CYCLES)
         start.record()
         call()
         stop.record()
@@ -35,14 +38,14 @@ class Events:
         return start.elapsed_time(stop) / 1e3
 
 
-def wall(call: Callable[[], object]) -> float:
-    """Seconds of a call by this process's clock."""
+def measure_wall_time(call: Callable[[], object]) -> float:
+    """Return the seconds of a call by this process's clock."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
-def rounds(
+def run_rounds(
     rows: Mapping[str, Callable[[], float]],
     each: Callable[[dict[str, float]], None],
     *,
@@ -50,10 +53,11 @@ def rounds(
     seconds: float = 60.0,
     seed: int | None = None,
 ) -> None:
-    """Run all rows in turns, in random order, until each one's median is known to NARROW, or time or patience ends.
+    """Run rounds of all rows, in random order within a round, until every median's interval is narrow.
 
-    rows: each call measures its row once. each: called after every round with its seconds. A row much slower than the
-    fastest leaves after FEWEST rounds. At least one round is run.
+    rows: each call measures its row once. each: called after every round with its seconds. The rounds end after
+    `seconds`, or after MOST rounds. A row much slower than the fastest leaves after FEWEST rounds. At least one round
+    is run.
     """
     order, deadline = random.Random(seed), now() + seconds
     samples: dict[str, list[float]] = {name: [] for name in rows}
@@ -74,21 +78,24 @@ def rounds(
 
 
 @functools.cache
-def rank(n: int) -> int:
-    """The number k so that the k-th smallest and the k-th largest of n numbers hold their distribution's median between
-    them in at least 95 % of all cases, whatever the distribution; 1 where there are too few for that."""
+def find_rank(n: int) -> int:
+    """Return k such that the k-th smallest and k-th largest of n samples enclose the median with 95 % confidence.
+
+    This holds for every distribution. Return 1 where n is too small for that.
+    """
     outside, k = 1, 1  # cases of 2^n in which fewer than k numbers lie below the median
     while outside + math.comb(n, k) <= 0.025 * 2**n:
         outside, k = outside + math.comb(n, k), k + 1
     return k
 
 
-def median(samples: Sequence[float]) -> tuple[float, float, float]:
-    """The median and its 95 % interval."""
-    ordered, k = sorted(samples), rank(len(samples))
+def compute_median(samples: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median and the ends of its 95 % confidence interval."""
+    ordered, k = sorted(samples), find_rank(len(samples))
     return statistics.median(ordered), ordered[k - 1], ordered[-k]
 
 
 def is_narrow(samples: Sequence[float]) -> bool:
-    middle, low, high = median(samples)
+    """Return whether the median is known to within NARROW."""
+    middle, low, high = compute_median(samples)
     return len(samples) >= 6 and (high - low) / 2 <= NARROW * middle

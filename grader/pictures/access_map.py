@@ -1,34 +1,50 @@
-"""Access map: which 32-byte sectors of global memory one request of a warp touches, lane by lane."""
+"""Draw an access map: which 32-byte sectors of global memory each lane of a warp's request touches."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from grader.pictures import request as rules
-from grader.pictures.picture import BLUE, CELL, GREEN, INK, SKY, SOFT, VERMILION, WIDTH, Picture, axes, count, new_figure, rectangles
+from grader.pictures.picture import (
+    BLUE,
+    CELL,
+    GREEN,
+    INK,
+    SKY,
+    SOFT,
+    VERMILION,
+    WIDTH,
+    Picture,
+    axes,
+    count,
+    new_figure,
+    rectangles,
+)
 from grader.pictures.request import LANES, SECTOR, Access
 
-LEFT, RIGHT = 0.62, 0.15  # inches beside the map
-ROW, GAP = 0.052, 0.35  # inches of a lane; sectors of a gap
+LEFT, RIGHT = 0.62, 0.15  # inches to the left and to the right of the map
+ROW, GAP = 0.052, 0.35  # inches per lane; width of a gap in sectors
 
 
 def access_map(*requests, titles=(), text: str = "") -> Picture:
-    """The sectors of each request, lane by lane, drawn to one scale.
+    """Draw the sectors that each request touches, lane by lane, all requests to one scale.
 
-    requests: simt.Request (of simt.Line.requests) or Access each. Of a single one, what consecutive lanes would touch that ask for
-        as much is drawn below it. titles: one each. text: the source line, for the heading.
-    ValueError without a request.
+    requests: simt.Request (from simt.Line.requests) or Access. Below a single request that touches too many sectors,
+        the same number of bytes is drawn as consecutive lanes would read them.
+    titles: one per request. text: the source line, for the heading. Raises ValueError without a request.
     """
     if not requests:
         raise ValueError("there is no request to draw")
     shown = list(requests)
     named = [titles[i] if i < len(titles) else _title(r) for i, r in enumerate(shown)]
-    if len(shown) == 1 and (ideal := beside(shown[0])):
+    if len(shown) == 1 and (ideal := coalesced(shown[0])):
         shown.append(ideal)
-        named.append("As many bytes, asked for by consecutive lanes")
+        named.append("The same number of bytes, requested by consecutive lanes")
     return Picture("Access map", _alt(requests, titles), lambda: _draw(shown, named, text))
 
 
-def beside(request) -> Access | None:
-    """The request of as many lanes for consecutive elements; None where it would touch no fewer sectors."""
+def coalesced(request) -> Access | None:
+    """Return the request of the same lanes for consecutive elements, or None if it touches no fewer sectors."""
     lanes = [lane for lane, _ in rules.active(request)]
     ideal = Access([lanes.index(i) * request.bytes if i in lanes else None for i in range(LANES)], request.bytes)
     return ideal if len(rules.sectors(ideal)) < len(rules.sectors(request)) else None
@@ -42,27 +58,30 @@ def _title(request) -> str:
 
 
 def lanes_text(lanes: list[int]) -> str:
-    """ "Lanes 0 to 31", "Lane 3", "16 lanes"."""
+    """Return "Lanes 0 to 31", "Lane 3" or "16 lanes"."""
     if len(lanes) == 1:
         return f"Lane {lanes[0]}"
     return f"Lanes {lanes[0]} to {lanes[-1]}" if lanes[-1] - lanes[0] + 1 == len(lanes) else f"{len(lanes)} lanes"
 
 
 def _alt(requests, titles) -> str:
-    said = []
+    sentences = []
     for i, request in enumerate(requests):
         n, ideal = len(rules.sectors(request)), rules.ideal_sectors(request)
         opening = lanes_text([lane for lane, _ in rules.active(request)])
         name = getattr(request, "array", "")
-        would = f" where {ideal} would do" if ideal < n else ", as few as can be"
-        lead = f"{titles[i]}: {opening[0].lower()}{opening[1:]}" if i < len(titles) else opening
+        possible = f"; {ideal} would be enough" if ideal < n else ", the minimum"
+        subject = f"{titles[i]}: {opening[0].lower()}{opening[1:]}" if i < len(titles) else opening
         verb = "touches" if opening.startswith("Lane ") else "touch"
-        said.append(f"{lead} {verb} {count(n, 'sector')}{f' of {name}' if name else ''}{would}.")
-    return " ".join(said)
+        sentences.append(f"{subject} {verb} {count(n, 'sector')}{f' of {name}' if name else ''}{possible}.")
+    return " ".join(sentences)
 
 
 def _places(found: list[int]) -> tuple[dict[int, float], float]:
-    """Where each sector is drawn: neighbours side by side, with a gap where memory between them is left out; and the end."""
+    """Return the x at which each sector is drawn, and the end of the last one.
+
+    Neighbouring sectors touch; a gap marks memory that is left out.
+    """
     places, x = {}, 0.0
     for before, sector in zip([None, *found], found):
         x += GAP if before is not None and sector != before + 1 else 0
@@ -79,29 +98,36 @@ def _draw(requests, titles, text):
     height = top + each * len(requests) + 0.2
     first = requests[0]
     n, ideal = len(rules.sectors(first)), rules.ideal_sectors(first)
-    finding = f"{count(n, 'sector')} where {ideal} would do" if ideal < n else f"{count(n, 'sector')}: as few as can be"
-    foot = "each row a lane, each column a sector of 32 bytes; blue: the bytes that the lane asks for"
-    figure = new_figure(height, f"One request of a warp touches {finding}", text or foot, foot if text else "")
+    finding = f"{count(n, 'sector')}; {ideal} would be enough" if ideal < n else f"{count(n, 'sector')}, the minimum"
+    foot = "row: one lane; column: one sector of 32 bytes; blue: the bytes that the lane requests"
+    figure = new_figure(height, f"A request of one warp touches {finding}", text or foot, foot if text else "")
     for i, (request, title, (places, end)) in enumerate(zip(requests, titles, laid)):
         _panel(figure, request, title, places, end, scale, top + i * each, i)
     return figure
 
 
-def _panel(figure, request, title: str, places: dict[int, float], end: float, scale: float, top: float, number: int) -> None:
+def _panel(
+    figure, request, title: str, places: dict[int, float], end: float, scale: float, top: float, number: int
+) -> None:
     height = figure.get_size_inches()[1]
     n, used, ideal = len(places), rules.used_bytes(request), rules.ideal_sectors(request)
     figure.text(0.16 / WIDTH, 1 - top / height, title, fontsize=9.5, fontweight="bold", va="top")
     moved = n * SECTOR
     colour = GREEN if n <= ideal else VERMILION
-    told = f"{count(n, 'sector')} × 32 = {moved:,} bytes moved, {used:,} of them used ({100 * used / moved:.3g} %)"
-    figure.text(0.16 / WIDTH, 1 - (top + 0.2) / height, told, fontsize=9, color=INK, va="top")
+    traffic = f"{count(n, 'sector')} × 32 = {moved:,} bytes moved, {used:,} of them used ({100 * used / moved:.3g} %)"
+    figure.text(0.16 / WIDTH, 1 - (top + 0.2) / height, traffic, fontsize=9, color=INK, va="top")
     ax = axes(figure, LEFT, top + 0.42, end * scale, LANES * ROW)
     ax.set_xlim(0, end)
     ax.set_ylim(LANES, 0)
     for i, x in enumerate(places.values()):
         rectangles(ax, [(x + 0.02, 0, 0.96, LANES)], f"access-{number}-sector-{i}", facecolor=CELL, edgecolor="none")
     marks = [mark for lane, address in rules.active(request) for mark in _marks(lane, address, request.bytes, places)]
-    rectangles(ax, [(left + 0.02, lane + 0.02, 0.96, 0.96) for left, lane in _cells(request, places)], facecolor=SKY, alpha=0.45)
+    rectangles(
+        ax,
+        [(left + 0.02, lane + 0.02, 0.96, 0.96) for left, lane in _cells(request, places)],
+        facecolor=SKY,
+        alpha=0.45,
+    )
     rectangles(ax, [(x, lane + 0.02, w, 0.96) for x, lane, w in marks], f"access-{number}-lanes", facecolor=BLUE)
     rectangles(ax, [(x + 0.02, LANES + 0.3, 0.96, 1.1) for x in places.values()], facecolor=colour, clip_on=False)
     for lane in (0, 8, 16, 24, 31):
@@ -113,7 +139,7 @@ def _panel(figure, request, title: str, places: dict[int, float], end: float, sc
 
 
 def _marks(lane: int, address: int, size: int, places: dict[int, float]) -> list[tuple[float, int, float]]:
-    """The lane's bytes as pieces, one a sector."""
+    """Return the bytes of a lane as (x, lane, width), one piece per sector."""
     found, at = [], address
     while at < address + size:
         to = min(address + size, (at // SECTOR + 1) * SECTOR)
@@ -123,14 +149,16 @@ def _marks(lane: int, address: int, size: int, places: dict[int, float]) -> list
 
 
 def _cells(request, places: dict[int, float]) -> list[tuple[float, int]]:
-    """(x, lane) of the sectors that each lane touches."""
+    """Return (x, lane) of each sector that each lane touches."""
     return [
-        (places[s], lane) for lane, a in rules.active(request) for s in range(a // SECTOR, (a + request.bytes - 1) // SECTOR + 1)
+        (places[s], lane)
+        for lane, a in rules.active(request)
+        for s in range(a // SECTOR, (a + request.bytes - 1) // SECTOR + 1)
     ]
 
 
 def _labelled(places: dict[int, float], scale: float) -> list[tuple[int, float]]:
-    """Sectors whose first byte is written below: as many as have room."""
+    """Return the sectors whose first byte is labelled below the map: as many as fit."""
     found, free = [], -1.0
     for sector, x in places.items():
         wide = 0.085 * len(f"{sector * SECTOR:,}")
@@ -140,30 +168,39 @@ def _labelled(places: dict[int, float], scale: float) -> list[tuple[int, float]]
     return found
 
 
-def past_the_end(array: str, index: int, elements: int, *, verb: str = "reads", thread=None, block=None, text: str = "") -> Picture:
-    """Where an access outside of an array lies: the array's last elements, its end, and the one that is none.
+def out_of_bounds_map(
+    array: str, index: int, elements: int, *, verb: str = "reads", thread=None, block=None, text: str = ""
+) -> Picture:
+    """Draw where an access outside an array lies: the elements at that end of the array, and the access.
 
-    index, elements: in elements of the array. verb: "reads" or "writes". thread, block: (x, y, z) of who does it. text: the line.
-    ValueError if the index is inside.
+    index, elements: in elements of the array. verb: "reads" or "writes". thread, block: (x, y, z) of the accessing
+    thread. text: the source line. Raises ValueError if the index is inside.
     """
     if 0 <= index < elements:
-        raise ValueError(f"element {index} lies inside of {array}, which has {elements}")
+        raise ValueError(f"element {index} lies inside {array}, which has {elements}")
     who = f"Thread {tuple(thread)} of block {tuple(block)}" if thread is not None and block is not None else "A thread"
     away = index - elements + 1 if index >= elements else -index
     side = "past the end" if index >= elements else "before the start"
-    alt = f"{who} {verb} element {index:,} of {array}, {count(away, 'element')} {side}: it has {count(elements, 'element')}, 0 to {elements - 1:,}."
+    alt = (
+        f"{who} {verb} element {index:,} of {array}, {count(away, 'element')} {side}: {array} has "
+        f"{count(elements, 'element')}, 0 to {elements - 1:,}."
+    )
     return Picture("Access map", alt, lambda: _draw_end(array, index, elements, verb, who, away, side, text))
 
 
 def _draw_end(array, index, elements, verb, who, away, side, text):
     after = index >= elements
-    cells: list[int | None] = list(range(max(0, elements - 6), elements)) if after else list(range(0, min(6, elements)))
+    cells: list[int | None] = list(range(max(0, elements - 6), elements)) if after else list(range(min(6, elements)))
     more: list[int | None] = [None] if elements > 6 else []
     if after:
         row = more + cells + (list(range(elements, index + 1)) if away <= 4 else [elements, None, index])
     else:
         row = (list(range(index, 0)) if away <= 4 else [index, None, -1]) + cells + more
-    figure = new_figure(1.95, f"{who} {verb} {count(away, 'element')} {side} of `{array}`", text or f"`{array}` has {count(elements, 'element')}")
+    figure = new_figure(
+        1.95,
+        f"{who} {verb} {count(away, 'element')} {side} of `{array}`",
+        text or f"`{array}` has {count(elements, 'element')}",
+    )
     ax = axes(figure, 0.2, 0.82, WIDTH - 0.4, 0.72)
     ax.set_xlim(0, max(len(row), 8))
     ax.set_ylim(1, 0)
@@ -174,17 +211,25 @@ def _draw_end(array, index, elements, verb, who, away, side, text):
         inside = 0 <= cell < elements
         face = VERMILION if cell == index else CELL if not inside else SKY
         ax.add_patch(_cell(x, face, inside or cell == index))
-        look = {"color": "white", "fontweight": "bold"} if cell == index else {"color": INK}
+        look: dict[str, Any] = {"color": "white", "fontweight": "bold"} if cell == index else {"color": INK}
         ax.text(x + 0.5, 0.5, f"{cell:,}", ha="center", va="center", fontsize=min(9, 66 / len(f"{cell:,}")), **look)
     border = row.index(elements) if after else row.index(0)
     ax.plot([border, border], [-0.16, 1.16], color=INK, linewidth=2, clip_on=False, solid_capstyle="butt")
     to_left = after and border > 2
-    said = f"the array {'ends' if after else 'begins'} here"
-    ax.text(border + (-0.08 if to_left else 0.08), 1.22, said, ha="right" if to_left else "left", va="top", fontsize=9)
+    label = f"the array {'ends' if after else 'begins'} here"
+    ax.text(border + (-0.08 if to_left else 0.08), 1.22, label, ha="right" if to_left else "left", va="top", fontsize=9)
     return figure
 
 
 def _cell(x: float, face: str, solid: bool):
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x + 0.04, 0.05), 0.92, 0.9, facecolor=face, edgecolor=INK if solid else SOFT, linewidth=0.8, linestyle="-" if solid else (0, (3, 2)))
+    return Rectangle(
+        (x + 0.04, 0.05),
+        0.92,
+        0.9,
+        facecolor=face,
+        edgecolor=INK if solid else SOFT,
+        linewidth=0.8,
+        linestyle="-" if solid else (0, (3, 2)),
+    )

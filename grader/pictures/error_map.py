@@ -1,60 +1,88 @@
-"""Error map: which elements of an N x C x H x W output are wrong, with the borders of tiles and blocks over them."""
+"""Draw an error map: the wrong elements of an N x C x H x W output, with the borders of tiles and blocks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from grader.pictures.picture import BLUE, CELL, INK, LINE, PANEL, VERMILION, WIDTH, Picture, axes, count, new_figure, rectangles
+from grader.pictures.picture import (
+    BLUE,
+    CELL,
+    INK,
+    LINE,
+    PANEL,
+    VERMILION,
+    WIDTH,
+    Picture,
+    axes,
+    count,
+    new_figure,
+    rectangles,
+)
 from grader.verdict import WrongMap
 
-PLANES = 3  # drawn side by side
-ROWS = 64  # cells of a plane's side at most; what is larger is drawn in cells of several elements
-FOLD = 64  # columns in which an output of one dimension is written
-GRID = 40  # cells of a plane's side up to which they are told apart
+PLANES = 3  # most planes drawn side by side
+ROWS = 64  # most cells per side of a plane; a larger plane is drawn in cells of several elements
+FOLD = 64  # columns into which an output of one dimension is folded
+GRID = 40  # most cells per side of a plane for which grid lines separate the cells
 GAP = 0.5  # inches between planes
-BORDERS = 40  # lines of one kind in a plane at most: more would hide it
+BORDERS = 40  # most border lines of one kind in a plane: more would hide it
 
 
 def error_map(
-    wrong=None, *, expected=None, got=None, tolerance=None, tile: Sequence[int] | None = None, block: int | None = None, blocks: int | None = None,
-    pattern: str | None = None, what: str = "the output",
-) -> Picture:  # fmt: skip
-    """Where an output is wrong: the planes (H x W) that have wrong elements, and how many each image and channel has.
+    wrong=None,
+    *,
+    expected=None,
+    got=None,
+    tolerance=None,
+    tile: Sequence[int] | None = None,
+    block: int | None = None,
+    blocks: int | None = None,
+    pattern: str | None = None,
+    what: str = "the output",
+) -> Picture:
+    """Draw the planes (H x W) that have wrong elements, and how many each image and channel has.
 
-    wrong: booleans of the output's shape, or the map that a verdict's evidence holds (Evidence.wrong). Or instead of it
-        expected and got, arrays or tensors, of which those elements are wrong that differ by more than tolerance (a number or an
-        array; 1e-4 of the value plus 1e-5 by default) or are NaN where expected is not.
-    tile: (rows, columns) of an output tile, whose borders are drawn. block: threads of a block where thread i of the grid
-        writes element i of the flat output: the borders are drawn where the next block begins. blocks: how many there were, if known.
-    pattern: what is wrong in words ("last row"), for the heading. what: whose values they are.
-    ValueError if nothing is wrong or the shapes do not agree.
+    wrong: booleans of the output's shape, or the map in a verdict's evidence (Evidence.wrong).
+    expected, got: arrays or tensors, given instead of wrong. An element is wrong if it differs by more than tolerance
+        (a number or an array; by default 1e-4 of the value plus 1e-5), or is NaN where expected is not.
+    tile: (rows, columns) of an output tile, whose borders are drawn.
+    block: threads per block, if thread i of the grid writes element i of the flat output; the end of each block is
+        drawn. blocks: how many blocks were launched, if known.
+    pattern: which values are wrong, in words ("last row"), for the heading. what: the name of the tensor.
+    Raises ValueError if nothing is wrong or the shapes do not agree.
     """
     mask, cell, shape = _cells(wrong, expected, got, tolerance)
     if not mask.any():
         raise ValueError("no element is wrong: there is nothing to draw")
     planes, folded = _planes(mask, shape)
     sides = ("row", "column")
-    if planes.shape[2] * planes.shape[3] == 1 < planes.size:  # a number for each image and channel: these are the picture's sides
+    # one value per image and channel: images are the rows of the picture, channels its columns
+    if planes.shape[2] * planes.shape[3] == 1 < planes.size:
         planes, sides, cell = planes.reshape(1, 1, *planes.shape[:2]), ("image", "channel"), [*cell[:2], *cell[:2]]
     exact = max(cell) == 1
-    share = f"{int(mask.sum()):,} of {count(mask.size, 'value')}" if exact else f"{100 * mask.mean():.2g} % of the {int(np.prod(shape)):,} values' cells"
+    share = (
+        f"{int(mask.sum()):,} of {count(mask.size, 'value')}"
+        if exact
+        else f"{100 * mask.mean():.2g} % of the {int(np.prod(shape)):,} values' cells"
+    )
     where = f": {pattern}" if pattern and pattern != "everything" else ""
     bad = [(n, c) for n in range(planes.shape[0]) for c in range(planes.shape[1]) if planes[n, c].any()]
     alt = f"{share} of {what} [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
     if planes.shape[0] * planes.shape[1] > 1:
         alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) have wrong values."
     alt += _at_borders(planes, tile, block if exact else None, blocks, cell)
-    told = (cell, shape, folded, sides)
-    return Picture("Error map", alt, lambda: _draw(planes, told, tile, block if exact else None, share, where))
+    layout = (cell, shape, folded, sides)
+    return Picture("Error map", alt, lambda: _draw(planes, layout, tile, block if exact else None, share, where))
 
 
 def _cells(wrong, expected, got, tolerance):
-    """The mask, how many elements a cell of it has in each dimension, and the output's shape."""
+    """Return the mask, the elements per cell of it in each dimension, and the output's shape."""
     if isinstance(wrong, WrongMap):
-        from grader.wrong import unpack
+        from grader.verdict.wrong_map import unpack
 
         return unpack(wrong), list(wrong.cell), list(wrong.shape)
     if wrong is None:
@@ -62,7 +90,7 @@ def _cells(wrong, expected, got, tolerance):
             raise ValueError("give `wrong`, or both `expected` and `got`")
         y, g = np.asarray(expected, np.float64), np.asarray(got, np.float64)
         if y.shape != g.shape:
-            raise ValueError(f"expected has the shape {list(y.shape)} and got {list(g.shape)}: there is no map of that")
+            raise ValueError(f"expected has the shape {list(y.shape)} and got {list(g.shape)}: they cannot be compared")
         allowed = 1e-5 + 1e-4 * np.abs(y) if tolerance is None else np.asarray(tolerance, np.float64)
         with np.errstate(invalid="ignore"):
             wrong = ~((np.abs(g - y) <= allowed) | (np.isnan(g) & np.isnan(y)) | (g == y))
@@ -71,7 +99,7 @@ def _cells(wrong, expected, got, tolerance):
 
 
 def _planes(mask: np.ndarray, shape: list[int]) -> tuple[np.ndarray, bool]:
-    """The mask as images x channels x rows x columns, and whether one long row was folded for it."""
+    """Return the mask as images x channels x rows x columns, and whether one long row was folded."""
     if mask.ndim >= 4:
         return mask.reshape(mask.shape[0], -1, *mask.shape[-2:]), False
     if mask.ndim == 3:
@@ -87,23 +115,23 @@ def _planes(mask: np.ndarray, shape: list[int]) -> tuple[np.ndarray, bool]:
 
 
 def _at_borders(planes: np.ndarray, tile, block, blocks, cell) -> str:
-    """A sentence if every wrong element lies next to a border of its tile, in the last block, or behind it."""
+    """Return a sentence if all wrong elements lie at borders of tiles, in the last block or after it; else ""."""
     if tile and max(cell) == 1:
         rows, columns = np.nonzero(planes.any((0, 1)))
         h, w = tile
         edge = (rows % h == 0) | (rows % h == h - 1) | (columns % w == 0) | (columns % w == w - 1)
         inside = (planes.shape[2] * planes.shape[3]) / ((planes.shape[2] / h) * (planes.shape[3] / w)) > 2 * (h + w)
         if edge.all() and inside:
-            return f" All of them lie at the borders of the {h} × {w} tiles."
+            return f" All of them are at the borders of the {h} × {w} tiles."
     if block and blocks and blocks * block < planes.size and not planes.reshape(-1)[: blocks * block].any():
-        return f" All of them lie behind the elements of the launch's {blocks} blocks of {block} threads."
+        return f" All of them lie after the last element that the {blocks} blocks of {block} threads cover."
     if block and planes.reshape(-1)[: (planes.size - 1) // block * block].sum() == 0 and planes.size > block:
-        return f" All of them are elements of block {(planes.size - 1) // block}, the last one of {block} threads."
+        return f" All of them belong to block {(planes.size - 1) // block}, the last block of {block} threads."
     return ""
 
 
 def _chosen(planes: np.ndarray) -> list[tuple[int, int, int]]:
-    """Image and channel of planes that differ, in order, and how many look so."""
+    """Return (image, channel, number of planes with the same wrong elements) of planes that differ, in order."""
     alike: dict[bytes, list] = {}
     for n in range(planes.shape[0]):
         for c in range(planes.shape[1]):
@@ -112,8 +140,8 @@ def _chosen(planes: np.ndarray) -> list[tuple[int, int, int]]:
     return [tuple(found) for found in list(alike.values())[:PLANES]]
 
 
-def _draw(planes, told, tile, block, share, where):
-    cell, shape, folded, sides = told
+def _draw(planes, layout, tile, block, share, where):
+    cell, shape, folded, sides = layout
     chosen = _chosen(planes)
     several = planes.shape[0] * planes.shape[1] > 1
     rows, columns = planes.shape[2:]
@@ -126,9 +154,17 @@ def _draw(planes, told, tile, block, share, where):
     top = 1.06 if several else 0.72
     overview_height = min(2.6, max(0.8, 0.22 * planes.shape[0])) if several else 0
     ends = block and any(_block_ends(_offset(planes, n, c), rows * columns, block) for n, c, _ in chosen)
-    borders = f"dashed: borders of {tile[0]} × {tile[1]} tiles" if tile else f"dashed: where a block of {block:,} threads ends" if ends else ""
+    borders = (
+        f"dashed: borders of {tile[0]} × {tile[1]} tiles"
+        if tile
+        else f"dashed: ends of blocks of {block:,} threads"
+        if ends
+        else ""
+    )
     height = top + max(tall, overview_height) + (0.78 if borders else 0.55)
-    words = f"output {' × '.join(map(str, shape))}, orange where it is wrong" + (f"; each cell {' × '.join(map(str, cell))} elements" if max(cell) > 1 else "")
+    words = f"output {' × '.join(map(str, shape))}; orange: wrong values" + (
+        f"; each cell {' × '.join(map(str, cell))} elements" if max(cell) > 1 else ""
+    )
     figure = new_figure(height, f"{share[:1].upper() + share[1:]} wrong{where}", words, borders)
     if several:
         _overview(figure, planes, chosen, overview, top, overview_height)
@@ -138,19 +174,19 @@ def _draw(planes, told, tile, block, share, where):
         if i:
             ax.set_ylabel("")
         if several:
-            more = f", {like - 1:,} more alike" if like > 1 else ""
+            more = f", {like - 1:,} more like this" if like > 1 else ""
             name = f"image {n}, channel {c}" if len(shape) >= 4 else f"item {n}"
             ax.set_title(f"{name}\n{planes[n, c].sum():,} wrong{more}", pad=5, fontsize=8.5)
     return figure
 
 
 def _offset(planes: np.ndarray, image: int, channel: int) -> int:
-    """The number of the plane's first element in the flat output."""
+    """Return the index of the plane's first element in the flat output."""
     return (image * planes.shape[1] + channel) * planes.shape[2] * planes.shape[3]
 
 
 def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: tuple[str, str]) -> None:
-    """One plane: wrong cells dark on light ones, the borders over them. folded: elements of the one row that was folded into it."""
+    """Draw one plane: wrong cells in orange, borders on top. folded: elements of the row that was folded, or 0."""
     rows, columns = plane.shape
     by = max(1, -(-max(rows, columns) // ROWS)) if _runs(plane) > 1500 else 1
     ax.set_xlim(0, columns)
@@ -164,7 +200,7 @@ def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: tuple[
     if max(rows, columns) <= GRID:
         ax.hlines(range(1, rows), 0, columns, color=PANEL, linewidth=0.6)
         ax.vlines(range(1, columns), 0, rows, color=PANEL, linewidth=0.6)
-    look = dict(color=BLUE, linewidth=0.8, linestyle=(0, (3, 2)))
+    look: dict[str, Any] = {"color": BLUE, "linewidth": 0.8, "linestyle": (0, (3, 2))}
     if tile:
         h, w = (max(1, round(t / c)) for t, c in zip(tile, cell[-2:]))
         if max(rows / h, columns / w) <= BORDERS:
@@ -184,26 +220,51 @@ def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: tuple[
 
 
 def _number(axis, n: int, each: int) -> None:
-    """Write the numbers of some of n cells at their middles; each cell counts as so many."""
-    step = next(s for s in (1, 2, 4, 5, 8, 10, 16, 20, 32, 50, 64, 100, 128, 200, 256, 500, 512, *(1000 * 2**i for i in range(40))) if n / s <= 6)
+    """Label some of n cells at their centres with the index times `each`."""
+    step = next(
+        s
+        for s in (
+            1,
+            2,
+            4,
+            5,
+            8,
+            10,
+            16,
+            20,
+            32,
+            50,
+            64,
+            100,
+            128,
+            200,
+            256,
+            500,
+            512,
+            *(1000 * 2**i for i in range(40)),
+        )
+        if n / s <= 6
+    )
     axis.set_ticks([i + 0.5 for i in range(0, n, step)], [f"{i * each:,}" for i in range(0, n, step)])
 
 
 def _block_ends(offset: int, elements: int, block: int) -> Sequence[int]:
-    """The elements of a plane with which a next block begins; none where they would be too many to draw."""
+    """Return the elements of a plane at which a block begins; none if there are too many to draw."""
     starts = range(-(-max(offset, 1) // block) * block, offset + elements, block)
     return starts if len(starts) <= BORDERS else ()
 
 
 def _block_borders(ax, rows: int, columns: int, offset: int, block: int, look: dict) -> None:
-    """Steps where one block's elements end and the next one's begin, in the plane that begins at element `offset`."""
+    """Draw a line where one block ends and the next begins, in the plane that begins at element `offset`."""
     for start in _block_ends(offset, rows * columns, block):
         row, column = divmod(start - offset, columns)
-        ax.plot([columns, column, column, 0], [row, row, row + 1, row + 1], **look) if column else ax.hlines(row, 0, columns, **look)
+        ax.plot([columns, column, column, 0], [row, row, row + 1, row + 1], **look) if column else ax.hlines(
+            row, 0, columns, **look
+        )
 
 
 def _overview(figure, planes, chosen, width: float, top: float, height: float) -> None:
-    """Images down, channels across: the darker, the more of the plane is wrong."""
+    """Draw all planes, images as rows and channels as columns: the darker, the more of a plane is wrong."""
     part = planes.mean((2, 3))
     images, channels = part.shape
     ax = axes(figure, 0.45, top, min(width - 0.6, max(0.3, channels * 0.22)), height, bare=False)
@@ -231,7 +292,7 @@ def _runs(plane: np.ndarray) -> int:
 
 
 def _share(plane: np.ndarray, by: int) -> np.ndarray:
-    """The wrong part of cells of by x by."""
+    """Return the wrong share of each cell of by x by elements."""
     rows, columns = plane.shape
     padded = np.full((-(-rows // by) * by, -(-columns // by) * by), np.nan)
     padded[:rows, :columns] = plane
@@ -239,14 +300,14 @@ def _share(plane: np.ndarray, by: int) -> np.ndarray:
 
 
 def _shaded(ax, part: np.ndarray, by: int) -> None:
-    """Cells in three shades: few wrong, up to half, more."""
+    """Draw cells in three shades: up to 5 % wrong, up to half, more."""
     for low, high, alpha in ((0, 0.05, 0.35), (0.05, 0.5, 0.65), (0.5, 1.0, 1.0)):
         found = boxes((part > low) & (part <= high))
         rectangles(ax, [(x * by, y * by, w * by, h * by) for x, y, w, h in found], facecolor=VERMILION, alpha=alpha)
 
 
 def boxes(plane: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """(x, y, width, height) of boxes that cover the true cells once each: runs in a row, joined with the same run below."""
+    """Return boxes (x, y, width, height) that cover each true cell once: runs of a row, joined to equal runs below."""
     found, open_ = [], {}
     for y in range(plane.shape[0] + 1):
         row = plane[y].astype(np.int8) if y < plane.shape[0] else np.zeros(plane.shape[1], np.int8)

@@ -1,21 +1,36 @@
-"""Ladder: the steps from a problem's naive kernel to its reference, their times, and the student's kernel among them."""
+"""Draw a ladder: the times of the steps from a naive kernel to the reference, and of the student's kernel."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from grader.pictures.picture import BLUE, FAINT, INK, PANEL, SOFT, VERMILION, WIDTH, Picture, axes, clipped, new_figure, seconds
+from grader.pictures.picture import (
+    BLUE,
+    FAINT,
+    INK,
+    PANEL,
+    SOFT,
+    VERMILION,
+    WIDTH,
+    Picture,
+    axes,
+    clipped,
+    new_figure,
+    seconds,
+)
 
 MEASURED = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "steps.json"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One rung: its name and seconds, predicted or measured."""
+    """A kernel's name and seconds, predicted or measured."""
 
     name: str
     seconds: float
@@ -23,7 +38,7 @@ class Step:
 
 
 def steps_of(problem: str, data: Path | dict = MEASURED) -> list[Step]:
-    """The steps of a problem as they were measured (benchmarks/data/steps.json), in order. ValueError if there are none."""
+    """Return the measured steps of a problem (benchmarks/data/steps.json) in order; raise ValueError if it has none."""
     table = data if isinstance(data, dict) else json.loads(Path(data).read_text(encoding="utf-8"))
     found = sorted((key, value) for key, value in table["steps"].items() if key.split("/")[0] == problem)
     if not found:
@@ -33,28 +48,34 @@ def steps_of(problem: str, data: Path | dict = MEASURED) -> list[Step]:
 
 
 def ladder(steps: Sequence[Step], student: Step | None = None, *, device: str = "H200", problem: str = "") -> Picture:
-    """Each step's time on one scale, and the student's kernel between those that it lies between.
+    """Draw each step's time on one scale, and the student's kernel between the steps.
 
-    steps: in their order, the slowest first (see steps_of). student: None where it has no time yet. ValueError without steps.
+    steps: in order, the slowest first (see steps_of). student: None if it has no time yet. Raises ValueError without
+    steps.
     """
     if not steps:
         raise ValueError("there are no steps to draw")
     first, last = steps[0], steps[-1]
     of = f" of {problem}" if problem else ""
     if student is None:
-        become = times(first.seconds / last.seconds)
-        alt = f"From {first.name} ({seconds(first.seconds)}) to {last.name} ({seconds(last.seconds)}) the steps{of} become {become} as fast."
+        factor = times(first.seconds / last.seconds)
+        alt = (
+            f"Steps{of}: {last.name} ({seconds(last.seconds)}) is {factor} as fast as {first.name} "
+            f"({seconds(first.seconds)})."
+        )
     else:
-        alt = f"Your kernel{' is predicted to take' if student.predicted else ' takes'} {seconds(student.seconds)} on the {device}: {place(steps, student)}."
+        takes = "is predicted to take" if student.predicted else "takes"
+        alt = f"Your kernel {takes} {seconds(student.seconds)} on the {device}: {describe_rank(steps, student)}."
     return Picture("Ladder", alt, lambda: _draw(steps, student, device, problem))
 
 
 def times(factor: float) -> str:
+    """Return a factor as "2.5 times" or "12 times"."""
     return f"{factor:.2g} times" if factor < 9.5 else f"{factor:,.0f} times"
 
 
-def place(steps: Sequence[Step], student: Step) -> str:
-    """Between which steps the time lies, and what the last one does better."""
+def describe_rank(steps: Sequence[Step], student: Step) -> str:
+    """Return which steps the student's time lies between, and how much faster the fastest step is."""
     fastest = min(steps, key=lambda s: s.seconds)
     slower = [s for s in steps if s.seconds >= student.seconds]
     faster = [s for s in steps if s.seconds < student.seconds]
@@ -76,9 +97,11 @@ def _draw(steps, student, device, problem):
     height = top + each * len(rows) + 0.55
     title = f"{problem}: the steps" if problem else "The steps"
     title += " and your kernel" if student is not None else ""
-    said = "time of one forward; in brackets: how many times as fast as the first step"
+    scale = "time of one forward pass; in brackets: how many times as fast as the first step"
     mixed = any(s.predicted for s, _ in rows)
-    figure = new_figure(height, f"{title}, on the {device}", said + ("; filled: measured, hollow: predicted" if mixed else ""))
+    figure = new_figure(
+        height, f"{title}, on the {device}", scale + ("; filled: measured, hollow: predicted" if mixed else "")
+    )
     names = max(len(s.name) for s, _ in rows)
     left = min(0.3 + 0.078 * names, 3.2)
     ax = axes(figure, left, top, WIDTH - left - 1.75, each * len(rows), bare=False)
@@ -94,13 +117,26 @@ def _draw(steps, student, device, problem):
     slowest = steps[0].seconds
     for y, (step, own) in enumerate(rows):
         colour = VERMILION if own else BLUE
-        ax.plot([start, step.seconds], [y, y], color=colour if own else FAINT, linewidth=2.2 if own else 5, solid_capstyle="butt", zorder=1)
-        look = dict(color=PANEL if step.predicted else colour, markeredgecolor=colour, markeredgewidth=1.8, markersize=8)
+        ax.plot(
+            [start, step.seconds],
+            [y, y],
+            color=colour if own else FAINT,
+            linewidth=2.2 if own else 5,
+            solid_capstyle="butt",
+            zorder=1,
+        )
+        look: dict[str, Any] = {
+            "color": PANEL if step.predicted else colour,
+            "markeredgecolor": colour,
+            "markeredgewidth": 1.8,
+            "markersize": 8,
+        }
         ax.plot([step.seconds], [y], "D" if own else "o", zorder=3, clip_on=False, gid=f"ladder-{y}", **look)
-        beside = dict(transform=ax.get_yaxis_transform(), va="center", fontsize=9, fontweight="bold" if own else None)
-        ax.text(-0.012, y, _short(step.name, own), ha="right", color=INK, **beside)
+        label: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        label["fontweight"] = "bold" if own else None
+        ax.text(-0.012, y, _short(step.name, own), ha="right", color=INK, **label)
         factor = f" ({times(slowest / step.seconds)})".replace(" times", " ×") if y else ""
-        ax.text(1.02, y, seconds(step.seconds) + factor, ha="left", **beside)
+        ax.text(1.02, y, seconds(step.seconds) + factor, ha="left", **label)
     ax.set_yticks([])
     ax.spines["left"].set_visible(False)
     ax.minorticks_off()
@@ -114,7 +150,7 @@ def _draw(steps, student, device, problem):
 
 
 def _falling(steps) -> bool:
-    return all(a.seconds >= b.seconds for a, b in zip(steps, steps[1:]))
+    return all(a.seconds >= b.seconds for a, b in itertools.pairwise(steps))
 
 
 def _short(name: str, own: bool) -> str:

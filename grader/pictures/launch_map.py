@@ -1,26 +1,48 @@
-"""Launch map: the grid's blocks, a block's warps and lanes, and which output element a chosen thread writes."""
+"""Draw a launch map: the grid's blocks, a block's warps and lanes, and the output element that a thread writes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-from grader.pictures.picture import CELL, FAINT, INK, ORANGE, PANEL, SKY, SOFT, VERMILION, Picture, axes, count, new_figure, rectangles
+from grader.pictures.picture import (
+    CELL,
+    FAINT,
+    INK,
+    ORANGE,
+    PANEL,
+    SKY,
+    SOFT,
+    VERMILION,
+    Picture,
+    axes,
+    count,
+    new_figure,
+    rectangles,
+)
 
-BLOCKS = (12, 8)  # columns and rows of blocks drawn
-OUTPUT = 64  # cells of the output's side drawn one by one
+BLOCKS = (12, 8)  # most columns and rows of blocks drawn
+OUTPUT = 64  # most elements per side of the output drawn
+Index = tuple[int, int, int]  # a blockIdx or a threadIdx
+Writes = Callable[[Index, Index], Sequence[int] | None] | Sequence[int] | None
 
 
 def launch_map(
-    grid, block: Sequence[int] | None = None, *, thread: Sequence[int] = (0, 0, 0), at: Sequence[int] = (0, 0, 0), shape: Sequence[int] | None = None,
-    writes: Callable | Sequence[int] | None = None, kernel: str = "",
-) -> Picture:  # fmt: skip
-    """The grid, the chosen block in it, its warps with the chosen thread's lane, and the element that this thread writes.
+    grid,
+    block: Sequence[int] | None = None,
+    *,
+    thread: Sequence[int] = (0, 0, 0),
+    at: Sequence[int] = (0, 0, 0),
+    shape: Sequence[int] | None = None,
+    writes: Writes = None,
+    kernel: str = "",
+) -> Picture:
+    """Draw the grid, the chosen block in it, its warps with the chosen thread's lane, and the element that it writes.
 
-    grid, block: blocks and threads along (x, y, z), one to three numbers; or a simt.Launch as grid. thread, at: the chosen threadIdx
-    and its blockIdx. shape: of the output. writes: the index of the element that the chosen thread writes; or a function of
-    (blockIdx, threadIdx) that says it, None where a thread writes nothing: then all that the block writes is drawn.
-    ValueError if the thread or the block does not exist.
+    grid, block: blocks and threads along (x, y, z), one to three numbers; or a simt.Launch as grid. thread, at: the
+    chosen threadIdx and its blockIdx. shape: the output's shape. writes: the index of the element that the chosen
+    thread writes; or a function of (blockIdx, threadIdx) that returns it, or None if the thread writes nothing: then
+    every element that the block writes is drawn. Raises ValueError if the thread or the block does not exist.
     """
     kernel = kernel or getattr(grid, "kernel", "")
     if block is None:
@@ -28,11 +50,14 @@ def launch_map(
     grid, block, thread, at = (_three(v, fill) for v, fill in ((grid, 1), (block, 1), (thread, 0), (at, 0)))
     for where, size, name in ((thread, block, "thread"), (at, grid, "block")):
         if any(not 0 <= i < n for i, n in zip(where, size)):
-            raise ValueError(f"there is no {name} {where}: there are {size}")
+            raise ValueError(f"there is no {name} {where}: the size is {size}")
     element = writes(at, thread) if callable(writes) else writes
     linear = _linear(thread, block)
     threads = math.prod(block)
-    alt = f"{count(math.prod(grid), 'block')} ({_times(grid)}) of {count(threads, 'thread')} ({_times(block)}), which are {count(-(-threads // 32), 'warp')}."
+    alt = (
+        f"{count(math.prod(grid), 'block')} ({_times(grid)}) of {count(threads, 'thread')} ({_times(block)}), "
+        f"which are {count(-(-threads // 32), 'warp')}."
+    )
     alt += f" Thread {thread} of block {at} is lane {linear % 32} of warp {linear // 32}"
     if element is not None:
         alt += f" and writes output{list(element)}."
@@ -45,9 +70,10 @@ def launch_map(
     return Picture("Launch map", alt, lambda: _draw(grid, block, thread, at, shape, writes, element, kernel))
 
 
-def _three(value, fill: int) -> tuple[int, int, int]:
+def _three(value, fill: int) -> Index:
     values = (value,) if isinstance(value, int) else tuple(value)
-    return (*values, *[fill] * (3 - len(values)))[:3]
+    x, y, z = (*values, fill, fill, fill)[:3]
+    return x, y, z
 
 
 def _linear(thread, block) -> int:
@@ -59,19 +85,23 @@ def _times(size) -> str:
     return " × ".join(f"{n:,}" for n in used)
 
 
-def _draw(grid, block, thread, at, shape, writes, element, kernel):
+def _draw(grid, block, thread, at, shape, writes: Writes, element: Sequence[int] | None, kernel: str):
     threads, linear = math.prod(block), _linear(thread, block)
     warps = -(-threads // 32)
     top, tall = 1.3, min(2.9, max(1.5, 0.13 * warps))
-    third = shape is not None and element is not None
+    shown = element if shape is not None else None
     width = 2.15
     words = f"thread {thread} of block {at} = lane {linear % 32} of warp {linear // 32}"
-    head = f"Thread {thread} of block {at} writes output{list(element)}" if third else f"{count(math.prod(grid), 'block')} of {count(threads, 'thread')}"
+    head = (
+        f"Thread {thread} of block {at} writes output{list(shown)}"
+        if shown is not None
+        else f"{count(math.prod(grid), 'block')} of {count(threads, 'thread')}"
+    )
     figure = new_figure(top + tall + 0.62, head, (f"{kernel}: " if kernel else "") + words)
     _grid(figure, grid, at, 0.35, top, width, tall)
-    _block(figure, block, threads, linear, 3.08, top, width if third else 3.6, tall)
-    if third:
-        _output(figure, grid, block, at, shape, writes, element, 5.7, top, 2.0, tall)
+    _block(figure, block, threads, linear, 3.08, top, width if shown is not None else 3.6, tall)
+    if shown is not None:
+        _output(figure, grid, block, at, shape, writes, shown, 5.7, top, 2.0, tall)
     return figure
 
 
@@ -82,7 +112,7 @@ def _heading(figure, left: float, top: float, title: str, below: str) -> None:
 
 
 def _window(n: int, chosen: int, room: int) -> range:
-    """As many of n as have room, around the chosen one."""
+    """Return a range of at most `room` of n indices around the chosen one."""
     if n <= room:
         return range(n)
     first = min(max(0, chosen - room // 2), n - room)
@@ -90,7 +120,7 @@ def _window(n: int, chosen: int, room: int) -> range:
 
 
 def _grid(figure, grid, at, left, top, width, tall) -> None:
-    """Blocks along x to the right, along y down; of z only the chosen block's layer."""
+    """Draw the blocks, x to the right and y downwards; of z only the chosen block's layer."""
     xs, ys = _window(grid[0], at[0], BLOCKS[0]), _window(grid[1], at[1], BLOCKS[1])
     layer = f", layer z = {at[2]} of {grid[2]}" if grid[2] > 1 else ""
     _heading(figure, left, top, f"grid {_times(grid)}", f"{count(math.prod(grid), 'block')}{layer}")
@@ -98,7 +128,12 @@ def _grid(figure, grid, at, left, top, width, tall) -> None:
     ax = axes(figure, left, top, size * len(xs), size * len(ys))
     ax.set_xlim(0, len(xs))
     ax.set_ylim(len(ys), 0)
-    rectangles(ax, [(x + 0.05, y + 0.05, 0.9, 0.9) for x in range(len(xs)) for y in range(len(ys))], "launch-blocks", facecolor=CELL)
+    rectangles(
+        ax,
+        [(x + 0.05, y + 0.05, 0.9, 0.9) for x in range(len(xs)) for y in range(len(ys))],
+        "launch-blocks",
+        facecolor=CELL,
+    )
     x, y = at[0] - xs[0], at[1] - ys[0]
     rectangles(ax, [(x + 0.05, y + 0.05, 0.9, 0.9)], facecolor=ORANGE)
     shown = [f"x {xs[0]} to {xs[-1]}"] * (len(xs) < grid[0]) + [f"y {ys[0]} to {ys[-1]}"] * (len(ys) < grid[1])
@@ -107,9 +142,11 @@ def _grid(figure, grid, at, left, top, width, tall) -> None:
 
 
 def _block(figure, block, threads, linear, left, top, width, tall) -> None:
-    """The block's warps as rows of 32 lanes."""
+    """Draw the block's warps as rows of 32 lanes."""
     warps = -(-threads // 32)
-    _heading(figure, left, top, f"block {_times(block)}", f"{count(threads, 'thread')} = {count(warps, 'warp')}, a row each")
+    _heading(
+        figure, left, top, f"block {_times(block)}", f"{count(threads, 'thread')} = {count(warps, 'warp')}, one per row"
+    )
     rows = min(tall / warps, 0.2)
     ax = axes(figure, left, top, width, rows * warps)
     ax.set_xlim(0, 32)
@@ -118,21 +155,42 @@ def _block(figure, block, threads, linear, left, top, width, tall) -> None:
     mine = [box for i, box in enumerate(lanes) if i // 32 == linear // 32 and i != linear]
     rectangles(ax, [box for i, box in enumerate(lanes) if i // 32 != linear // 32], facecolor=FAINT)
     rectangles(ax, mine, "launch-warp", facecolor=SKY)
-    rectangles(ax, [(i % 32 + 0.06, i // 32 + 0.08, 0.88, 0.84) for i in range(threads, warps * 32)], facecolor=PANEL, edgecolor=FAINT, linewidth=0.5)
+    rectangles(
+        ax,
+        [(i % 32 + 0.06, i // 32 + 0.08, 0.88, 0.84) for i in range(threads, warps * 32)],
+        facecolor=PANEL,
+        edgecolor=FAINT,
+        linewidth=0.5,
+    )
     rectangles(ax, [lanes[linear]], "launch-lane", facecolor=VERMILION)
     ax.text(0, warps + 0.06 / rows, "lane 0", ha="left", va="top", fontsize=8, color=SOFT)
     ax.text(32, warps + 0.06 / rows, "31", ha="right", va="top", fontsize=8, color=SOFT)
     far = min(max(linear % 32, 7), 24)
-    ax.text(far + 0.5, warps + 0.23 / rows, f"warp {linear // 32}, lane {linear % 32}", ha="center", va="top", fontsize=8, color=VERMILION, fontweight="bold")
+    ax.text(
+        far + 0.5,
+        warps + 0.23 / rows,
+        f"warp {linear // 32}, lane {linear % 32}",
+        ha="center",
+        va="top",
+        fontsize=8,
+        color=VERMILION,
+        fontweight="bold",
+    )
     ax.text(-0.5, linear // 32 + 0.5, f"{linear // 32}", ha="right", va="center", fontsize=8, color=SOFT)
 
 
-def _output(figure, grid, block, at, shape, writes, element, left, top, width, tall) -> None:
-    """The plane of the output that holds the element: what the block writes of it, and the element."""
+def _output(figure, grid, block, at, shape, writes: Writes, element: Sequence[int], left, top, width, tall) -> None:
+    """Draw the plane of the output that holds the element, what the block writes of it, and the element."""
     rows, columns = (shape[-2], shape[-1]) if len(shape) > 1 else (1, shape[0])
     plane = tuple(element[:-2])
     y, x = (element[-2], element[-1]) if len(shape) > 1 else (0, element[0])
-    _heading(figure, left, top, f"output {'×'.join(map(str, shape))}", f"plane [{', '.join(map(str, plane))}]" if plane else "row-major")
+    _heading(
+        figure,
+        left,
+        top,
+        f"output {'×'.join(map(str, shape))}",
+        f"plane [{', '.join(map(str, plane))}]" if plane else "row-major",
+    )
     ys, xs = _window(rows, y, OUTPUT), _window(columns, x, OUTPUT)
     size = min(width / len(xs), tall / len(ys), 0.3)
     ax = axes(figure, left, top, size * len(xs), max(size * len(ys), 0.1))
@@ -145,8 +203,22 @@ def _output(figure, grid, block, at, shape, writes, element, left, top, width, t
             index = writes(at, (i % block[0], i // block[0] % block[1], i // (block[0] * block[1])))
             if index is not None and tuple(index[:-2]) == plane:
                 own.add((index[-1], index[-2] if len(shape) > 1 else 0))
-        rectangles(ax, [(cx + 0.05, cy + 0.05, 0.9, 0.9) for cx, cy in sorted(own) if cx in xs and cy in ys], "launch-written", facecolor=ORANGE)
+        rectangles(
+            ax,
+            [(cx + 0.05, cy + 0.05, 0.9, 0.9) for cx, cy in sorted(own) if cx in xs and cy in ys],
+            "launch-written",
+            facecolor=ORANGE,
+        )
     rectangles(ax, [(x, y, 1, 1)], "launch-element", facecolor=VERMILION, edgecolor=INK, linewidth=0.8)
     part = "" if len(xs) == columns and len(ys) == rows else f"; rows {ys[0]} to {ys[-1]}, columns {xs[0]} to {xs[-1]}"
     own = "orange: what the block writes" if callable(writes) else "dark orange: what the thread writes"
-    ax.text(xs[0], ys[-1] + 1 + 0.06 / size, f"{own}{part}".replace("; ", "\n"), ha="left", va="top", fontsize=8, color=SOFT, linespacing=1.3)
+    ax.text(
+        xs[0],
+        ys[-1] + 1 + 0.06 / size,
+        f"{own}{part}".replace("; ", "\n"),
+        ha="left",
+        va="top",
+        fontsize=8,
+        color=SOFT,
+        linespacing=1.3,
+    )

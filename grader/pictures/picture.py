@@ -1,4 +1,4 @@
-"""A picture that a notebook shows: drawn when it is first looked at, with the finding in words beside it."""
+"""Define Picture, which a notebook shows with an alt text and which is drawn when it is first shown."""
 
 from __future__ import annotations
 
@@ -10,18 +10,30 @@ import re
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-# Okabe and Ito's colours, which no colour blindness confuses, on a panel of the picture's own: it reads on any page.
-BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"
+# Okabe and Ito's colours, which people with any colour blindness can tell apart, on the picture's own background, so
+# that it is readable on light and dark pages.
+BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#56B4E9",
+    "#CC79A7",
+    "#F0E442",
+)
 INK, SOFT, LINE, FAINT, CELL, PANEL = "#1d1d1f", "#55555c", "#a9a69d", "#dedbd2", "#ebe8e0", "#faf9f5"
 WIDTH = 8.0  # inches: 768 pixels in a notebook
 DPI = 150  # of a PNG
 
-STYLE = {
-    "figure.facecolor": PANEL, "savefig.facecolor": PANEL, "axes.facecolor": PANEL, "axes.edgecolor": LINE, "axes.labelcolor": INK,
-    "text.color": INK, "xtick.color": SOFT, "ytick.color": SOFT, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
-    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"], "font.monospace": ["DejaVu Sans Mono", "monospace"],
+STYLE: dict[Any, Any] = {
+    "figure.facecolor": PANEL, "savefig.facecolor": PANEL, "axes.facecolor": PANEL, "axes.edgecolor": LINE,
+    "axes.labelcolor": INK, "text.color": INK,
+    "xtick.color": SOFT, "ytick.color": SOFT, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
+    "font.monospace": ["DejaVu Sans Mono", "monospace"],
     "font.size": 9, "axes.labelsize": 9, "axes.titlesize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8, "axes.titlelocation": "left",
     "xtick.major.size": 3, "ytick.major.size": 3, "lines.linewidth": 1.4, "patch.linewidth": 0.8,
@@ -30,19 +42,19 @@ STYLE = {
 
 
 class Picture:
-    """A drawing with words: `name` says which kind it is, `alt` states in one or two sentences what it shows.
+    """A drawing with an alt text: `name` is its kind, `alt` states in one or two sentences what it shows.
 
-    JupyterLab gets SVG; where nbval compares outputs, or GRADER_PICTURES=png, PNG. svg() and png() give them, save(path)
-    writes the one that the path's suffix names.
+    JupyterLab gets SVG; nbval gets PNG, as does everything if GRADER_PICTURES=png. svg() and png() return these
+    formats; save(path) writes the one that the path's suffix names.
     """
 
     def __init__(self, name: str, alt: str, draw: Callable):
-        """draw: makes the matplotlib figure; it is not called before somebody looks."""
+        """Keep the drawing function. draw: returns the matplotlib figure; called when the picture is first shown."""
         self.name, self.alt, self._draw = name, alt, draw
 
     @cached_property
     def figure(self):
-        """The matplotlib figure, which no pyplot knows of."""
+        """The matplotlib figure, which pyplot does not manage."""
         with style():
             return self._draw()
 
@@ -50,26 +62,29 @@ class Picture:
     def _svg(self) -> str:
         out = io.StringIO()
         with style():
-            self.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+            self.figure.savefig(
+                out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+            )
         text = out.getvalue()
         text = text[text.index("<svg") :]
         text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.S)
         head = text.index(">")
         words = f"\n <title>{escape(self.name)}</title>\n <desc>{escape(self.alt)}</desc>"
-        return f"{text[:head]} role=\"img\" aria-label={quoteattr(self.alt)}>{words}{text[head + 1 :]}"
+        return f'{text[:head]} role="img" aria-label={quoteattr(self.alt)}>{words}{text[head + 1 :]}'
 
     def svg(self) -> str:
-        """The same bytes each time."""
+        """Return the picture as SVG, the same bytes each time."""
         return self._svg
 
     def png(self, dpi: int = DPI) -> bytes:
+        """Return the picture as PNG."""
         out = io.BytesIO()
         with style():
             self.figure.savefig(out, format="png", dpi=dpi, metadata={"Software": None})
         return out.getvalue()
 
     def save(self, path: str | Path) -> Path:
-        """Write it as .svg or .png. ValueError for another suffix."""
+        """Write the picture as .svg or .png and return the path. Raises ValueError for another suffix."""
         path = Path(path)
         if path.suffix not in (".svg", ".png"):
             raise ValueError(f"a picture is saved as .svg or .png, not as {path.name}")
@@ -89,32 +104,36 @@ class Picture:
 
 @contextlib.contextmanager
 def style():
-    """matplotlib's settings for our pictures. ImportError, in one sentence, where it is missing."""
+    """Apply matplotlib's settings for our pictures. Raises ImportError if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
-        raise ImportError("Pictures need matplotlib, which is not installed: `pip install matplotlib` brings it.") from None
+        raise ImportError(
+            "Pictures need matplotlib, which is not installed: install it with `pip install matplotlib`."
+        ) from None
     with matplotlib.rc_context(STYLE):
         yield
 
 
-# ---- what every picture is drawn with ----
+# ---- shared by all pictures ----
 
 
 def new_figure(height: float, title: str, subtitle: str = "", foot: str = ""):
-    """A figure with its heading, the finding, smaller the longer it is; a line below it, and one at the foot."""
+    """Return a figure with a title, in a smaller font if it is long, a subtitle below it, and a line at the foot."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH, height))
     title = clipped(title, 104)
-    figure.text(0.16 / WIDTH, 1 - 0.14 / height, title, fontsize=min(11, 11 * 76 / len(title)), fontweight="bold", va="top")
+    figure.text(
+        0.16 / WIDTH, 1 - 0.14 / height, title, fontsize=min(11, 11 * 76 / len(title)), fontweight="bold", va="top"
+    )
     figure.text(0.16 / WIDTH, 1 - 0.37 / height, clipped(subtitle, 100), fontsize=9, color=SOFT, va="top")
     figure.text(0.16 / WIDTH, 0.1 / height, clipped(foot, 112), fontsize=8.5, color=SOFT, va="bottom")
     return figure
 
 
 def axes(figure, left: float, top: float, width: float, height: float, bare: bool = True):
-    """Axes at a place in inches from the figure's upper left corner. bare: no ticks and no frame."""
+    """Return axes, placed in inches from the figure's upper left corner. bare: without ticks and frame."""
     wide, tall = figure.get_size_inches()
     ax = figure.add_axes((left / wide, 1 - (top + height) / tall, width / wide, height / tall))
     if bare:
@@ -123,7 +142,7 @@ def axes(figure, left: float, top: float, width: float, height: float, bare: boo
 
 
 def rectangles(ax, boxes, gid: str = "", **look):
-    """(x, y, width, height) each, as one drawing. gid: the name of its group in the SVG."""
+    """Draw boxes (x, y, width, height) as one patch and return it. gid: the id of its group in the SVG."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Line
 
@@ -141,13 +160,13 @@ def rectangles(ax, boxes, gid: str = "", **look):
 
 
 def clipped(text: str, limit: int) -> str:
-    """In one line, and not longer than that."""
+    """Return the text on one line, cut to the limit."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def seconds(value: float) -> str:
-    """A time with the unit that suits it."""
+    """Return a time with a suitable unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size:
             return f"{value / size:.3g} {unit}" if value / size < 999.5 else f"{value / size:,.0f} {unit}"
@@ -155,7 +174,7 @@ def seconds(value: float) -> str:
 
 
 def bytes_text(value: float) -> str:
-    """Bytes with the decimal prefix that suits them."""
+    """Return a number of bytes with a suitable decimal prefix."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}" if value / size < 999.5 else f"{value / size:,.0f} {unit}"
@@ -163,4 +182,5 @@ def bytes_text(value: float) -> str:
 
 
 def count(n: int, noun: str) -> str:
+    """Return "1 lane" or "2 lanes"."""
     return f"{n:,} {noun}" + ("" if n == 1 else "s")

@@ -1,17 +1,33 @@
-"""Race map: two threads that meet at one element, in both orders that nothing rules out."""
+"""Draw a race map: two accesses of different threads to one element, in both possible orders."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from grader.pictures.picture import BLUE, CELL, INK, LINE, ORANGE, SOFT, VERMILION, Picture, axes, clipped, new_figure, rectangles
+from grader.pictures.picture import (
+    BLUE,
+    CELL,
+    INK,
+    LINE,
+    ORANGE,
+    SOFT,
+    VERMILION,
+    Picture,
+    axes,
+    clipped,
+    new_figure,
+    rectangles,
+)
 
 KINDS = ("reads", "writes", "updates atomically", "updates")
 
 
 @dataclasses.dataclass(frozen=True)
-class Access:
-    """What one thread does to the element. thread, block: (x, y, z). verb: one of KINDS. line: of the student's, 0 for unknown. text: that line."""
+class RaceAccess:
+    """One thread's access to the element.
+
+    thread, block: (x, y, z). verb: one of KINDS. line: the line of the submission, 0 if unknown. text: that line.
+    """
 
     thread: tuple[int, ...]
     block: tuple[int, ...]
@@ -20,10 +36,10 @@ class Access:
     text: str = ""
 
 
-def race_map(array: str, index: int, one: Access, other: Access) -> Picture:
-    """Two accesses to element `index` of `array`, first in one order, then in the other, with what the reader finds.
+def race_map(array: str, index: int, one: RaceAccess, other: RaceAccess) -> Picture:
+    """Draw two accesses to element `index` of `array` in both orders, each with its outcome.
 
-    ValueError if neither writes, or if one thread does both: that is no race.
+    Raises ValueError if this is no race: neither access writes, or one thread does both.
     """
     if "reads" == one.verb == other.verb:
         raise ValueError("two threads that read are no race: one must write")
@@ -31,40 +47,45 @@ def race_map(array: str, index: int, one: Access, other: Access) -> Picture:
         raise ValueError("a thread does not race with itself")
     same = "the same block" if tuple(one.block) == tuple(other.block) else "another block"
     alt = (
-        f"{_who(one)} {one.verb} element {index} of {array}{_at(one)}; {_who(other, False)} of {same} {other.verb} it{_at(other)}. "
-        f"Nothing says which comes first: {_found(one, other)}."
+        f"{_who(one)} {one.verb} element {index} of {array}{_at(one)}; "
+        f"{_who(other, False)} of {same} {other.verb} it{_at(other)}. "
+        f"Nothing orders the two accesses: {_describe_outcomes(one, other)}."
     )
     return Picture("Race map", alt, lambda: _draw(array, index, one, other))
 
 
-def outcomes(one: Access, other: Access) -> tuple[str, str]:
-    """What is found, or left, when `one` comes first, and when `other` does."""
+def outcomes(one: RaceAccess, other: RaceAccess) -> tuple[str, str]:
+    """Return the outcome if `one` comes first, and the outcome if `other` does."""
     readers = [access for access in (one, other) if access.verb == "reads"]
     if not readers:
-        return tuple(f"{_name(last, first)}'s value stays" for first, last in ((one, other), (other, one)))
-    return ("the old value is read", "the new value is read") if readers[0] is one else ("the new value is read", "the old value is read")
+        return f"{_name(other, one)}'s value stays", f"{_name(one, other)}'s value stays"
+    return (
+        ("the old value is read", "the new value is read")
+        if readers[0] is one
+        else ("the new value is read", "the old value is read")
+    )
 
 
-def _found(one: Access, other: Access) -> str:
+def _describe_outcomes(one: RaceAccess, other: RaceAccess) -> str:
     first, second = outcomes(one, other)
-    return f"if {_name(one, other)} does, {first}, else {second}"
+    return f"if {_name(one, other)} comes first, {first}; otherwise {second}"
 
 
-def _who(access: Access, block: bool = True) -> str:
+def _who(access: RaceAccess, block: bool = True) -> str:
     where = f" of block {_tuple(access.block)}" if block else ""
     return f"Thread {_tuple(access.thread)}{where}" if block else f"thread {_tuple(access.thread)}"
 
 
-def _short(access: Access) -> str:
+def _short(access: RaceAccess) -> str:
     return f"thread {_tuple(access.thread)}"
 
 
-def _name(access: Access, beside: Access) -> str:
-    """What tells the two apart: the thread, or its block where the threads have the same number."""
-    return f"block {_tuple(access.block)}" if access.thread == beside.thread else _short(access)
+def _name(access: RaceAccess, other: RaceAccess) -> str:
+    """Return what distinguishes the two: the thread, or its block if the threads have the same index."""
+    return f"block {_tuple(access.block)}" if access.thread == other.thread else _short(access)
 
 
-def _at(access: Access) -> str:
+def _at(access: RaceAccess) -> str:
     return f" in line {access.line}" if access.line else ""
 
 
@@ -72,8 +93,12 @@ def _tuple(values) -> str:
     return f"({', '.join(map(str, values))})"
 
 
-def _draw(array: str, index: int, one: Access, other: Access):
-    figure = new_figure(2.95, f"Two threads meet at element {index} of {array}, and nothing says which comes first", "time runs downwards; both orders can happen")
+def _draw(array: str, index: int, one: RaceAccess, other: RaceAccess):
+    figure = new_figure(
+        2.95,
+        f"Two threads access element {index} of {array}, and nothing orders the accesses",
+        "time runs downwards; both orders are possible",
+    )
     for number, (first, second, outcome) in enumerate(zip((one, other), (other, one), outcomes(one, other))):
         ax = axes(figure, 0.16 + number * 3.92, 0.72, 3.76, 2.05)
         ax.set_xlim(0, 3.76)
@@ -88,8 +113,15 @@ def _draw(array: str, index: int, one: Access, other: Access):
             top = 0.54 if access is first else 1.14
             colour = BLUE if access.verb == "reads" else ORANGE
             rectangles(ax, [(x, top, 1.8, 0.46)], facecolor=CELL)
-            rectangles(ax, [(x, top, 0.07, 0.46)], f"race-{number}-{'first' if access is first else 'second'}-{column}", facecolor=colour)
-            ax.text(x + 0.14, top + 0.13, clipped(f"{access.verb} {array}[{index}]", 26), fontsize=9, color=INK, va="center")
+            rectangles(
+                ax,
+                [(x, top, 0.07, 0.46)],
+                f"race-{number}-{'first' if access is first else 'second'}-{column}",
+                facecolor=colour,
+            )
+            ax.text(
+                x + 0.14, top + 0.13, clipped(f"{access.verb} {array}[{index}]", 26), fontsize=9, color=INK, va="center"
+            )
             ax.text(x + 0.14, top + 0.34, clipped(place, 28), fontsize=7.5, color=SOFT, va="center")
         ax.text(0, 1.9, outcome, fontsize=9, color=VERMILION, fontweight="bold", va="center")
     return figure

@@ -1,4 +1,4 @@
-"""Roofline: what a kernel does for each byte that it moves, and how near it comes to what the GPU can do."""
+"""Draw a roofline: a kernel's operations per byte, and how near its rate comes to the roofline bound."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.pictures.picture import BLUE, GREEN, INK, LINE, ORANGE, PANEL, PURPLE, SKY, SOFT, VERMILION, WIDTH, Picture, axes, clipped, new_figure, seconds
+from grader.pictures.picture import (
+    BLUE,
+    GREEN,
+    INK,
+    LINE,
+    ORANGE,
+    PANEL,
+    PURPLE,
+    SKY,
+    SOFT,
+    VERMILION,
+    WIDTH,
+    Picture,
+    axes,
+    clipped,
+    new_figure,
+    seconds,
+)
 
 COLOURS = (VERMILION, BLUE, GREEN, ORANGE, PURPLE, SKY)
 MARKS = ("o", "s", "D", "^", "v", "P")
@@ -14,7 +31,7 @@ MARKS = ("o", "s", "D", "^", "v", "P")
 
 @dataclass(frozen=True)
 class Point:
-    """One thing that ran, or is predicted to run: its name, floating-point operations, bytes to and from DRAM, and seconds."""
+    """A measured or predicted kernel: name, floating-point operations, bytes to and from DRAM, and seconds."""
 
     name: str
     flops: float
@@ -24,18 +41,18 @@ class Point:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Operations per byte."""
         return self.flops / self.bytes
 
     @property
     def rate(self) -> float:
-        """Operations a second."""
+        """Operations per second."""
         return self.flops / self.seconds
 
 
 @dataclass(frozen=True)
 class Roof:
-    """What a GPU can do at most: bytes a second of DRAM and of L2, and float32 operations a second."""
+    """A GPU's peak rates: bytes per second of DRAM and of L2, and float32 operations per second."""
 
     name: str
     dram: float
@@ -43,53 +60,61 @@ class Roof:
     fp32: float
 
     def at(self, intensity: float) -> float:
-        """Operations a second, at most, of a kernel that does so many for each byte of DRAM."""
+        """Return the roofline bound, in operations per second, at this many operations per byte of DRAM."""
         return min(self.fp32, intensity * self.dram)
 
 
 def roof_of(device: str) -> Roof:
-    """Of a GPU in simt.model.GPUS. ValueError, with the known names, for another."""
+    """Return the roof of a GPU in simt.counting.time_model.GPUS; raise ValueError for an unknown GPU."""
+    from simt.counting.time_model import GPUS
     from simt.devices import DEVICES
-    from simt.model import GPUS
 
     if device not in GPUS:
-        raise ValueError(f"no figures are known of {device!r}, only of {', '.join(GPUS)}")
+        raise ValueError(f"the peak rates of {device!r} are unknown; known are {', '.join(GPUS)}")
     chip, gpu = DEVICES[device], GPUS[device]
     return Roof(device, gpu.dram, gpu.l2, 2.0 * gpu.fp32 * chip.multiprocessors * chip.clock_khz * 1e3)
 
 
 def point_of(name: str, launches: Sequence, device: str = "H200") -> Point:
-    """The launches (simt.Launch) of one forward together: counted operations, bytes that must pass DRAM, predicted seconds."""
-    from simt import model
+    """Return the sum of the launches (simt.Launch) of one forward pass.
+
+    It has the counted operations, the bytes that DRAM must transfer, and the predicted seconds.
+    """
+    from simt.counting import time_model
 
     flops = sum(launch.counters.flops for launch in launches)
     moved = sum(32 * (launch.unique_sectors_read + launch.unique_sectors_written) for launch in launches)
-    return Point(name, flops, moved, sum(model.predict(launch, device).seconds for launch in launches), predicted=True)
+    return Point(
+        name, flops, moved, sum(time_model.predict(launch, device).seconds for launch in launches), predicted=True
+    )
 
 
 def roofline(points: Sequence[Point], device: str | Roof = "H200") -> Picture:
-    """The points under the roof of a GPU: DRAM's slope to the left, float32 arithmetic's flat to the right.
+    """Draw the points under a GPU's roof: limited by DRAM on the left, by float32 arithmetic on the right.
 
-    points: the first is the one that the words are about. device: a name of simt.model.GPUS, or a Roof.
-    ValueError without a point, or for one without bytes, operations or time.
+    points: the title and the alt text describe the first one. device: a name in simt.counting.time_model.GPUS, or a
+    Roof. Raises ValueError without a point, or for a point without bytes, operations or time.
     """
     roof = device if isinstance(device, Roof) else roof_of(device)
     if not points:
         raise ValueError("there is no point to draw")
     for point in points:
         if min(point.flops, point.bytes, point.seconds) <= 0:
-            raise ValueError(f"{point.name} has no operations, no bytes or no time: it has no place under a roof")
+            raise ValueError(f"{point.name} has no operations, no bytes or no time: it cannot be drawn")
     first = points[0]
     share, limit = share_of(first, roof), "DRAM" if first.intensity * roof.dram < roof.fp32 else "float32 arithmetic"
-    said = "is predicted to reach" if first.predicted else "reaches"
-    alt = f"{first.name} {said} {percent(share)} of what the {roof.name}'s {limit} allows at its {first.intensity:.2g} operations for each byte"
+    verb = "is predicted to reach" if first.predicted else "reaches"
+    alt = (
+        f"{first.name} {verb} {percent(share)} of the {roof.name}'s roofline bound, which {limit} sets at "
+        f"{first.intensity:.2g} operations per byte"
+    )
     rest = [f"{p.name} {percent(share_of(p, roof))}" for p in points[1:]]
     alt += f"; {', '.join(rest)}." if rest else "."
     return Picture("Roofline", alt, lambda: _draw(points, roof, share, limit))
 
 
 def share_of(point: Point, roof: Roof) -> float:
-    """The part of the roof above it that a point reaches."""
+    """Return the share of the roofline bound that a point reaches."""
     return point.rate / roof.at(point.intensity)
 
 
@@ -106,9 +131,9 @@ def _si(value: float) -> str:
 
 def _draw(points, roof, share, limit):
     first = points[0]
-    title = f"{first.name}: {percent(share)} of what {limit} allows on the {roof.name}"
+    title = f"{first.name}: {percent(share)} of the roofline bound ({limit}) on the {roof.name}"
     height = 4.58 + 0.21 * len(points)
-    figure = new_figure(height, title, "up: more operations a second · right: more operations for each byte of DRAM")
+    figure = new_figure(height, title, "up: more operations per second · right: more operations per byte of DRAM")
     ax = axes(figure, 0.85, 0.78, WIDTH - 1.1, 3.15, bare=False)
     ridge = roof.fp32 / roof.dram
     xs = [p.intensity for p in points] + [ridge]
@@ -133,16 +158,15 @@ def _draw(points, roof, share, limit):
         ax.plot([p.intensity], [p.rate], mark, markersize=9 if not i else 8, gid=f"roofline-{i}", **_filled(p, colour))
         y = height - (0.78 + 3.15 + 0.62 + 0.21 * i)
         _key(figure, 0.85, y, colour, mark, p, roof)
-    ax.set_xlabel("floating-point operations for each byte to or from DRAM")
-    ax.set_ylabel("operations a second")
-    plain = lambda value, _: f"{value:g}"  # noqa: E731
-    ax.xaxis.set_major_formatter(plain)
+    ax.set_xlabel("floating-point operations per byte to or from DRAM")
+    ax.set_ylabel("operations per second")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.yaxis.set_major_formatter(lambda value, _: _si(value).strip())
     return figure
 
 
 def _along(ax, low: float, bandwidth: float, roof_top: float, words: str, below: bool) -> None:
-    """A label beside the slope of a memory, turned as the slope is."""
+    """Draw a label along the slope of a memory."""
     at = low * 1.5
     if at * bandwidth * 4 > roof_top:
         return
@@ -150,24 +174,35 @@ def _along(ax, low: float, bandwidth: float, roof_top: float, words: str, below:
     (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
     slope = (box.height / math.log10(y1 / y0)) / (box.width / math.log10(x1 / x0))
     ax.text(
-        at, at * bandwidth * (0.8 if below else 1.2), words, rotation=math.degrees(math.atan(slope)), rotation_mode="anchor", ha="left",
-        va="top" if below else "bottom", fontsize=9, color=INK if below else SOFT,
-    )  # fmt: skip
+        at,
+        at * bandwidth * (0.8 if below else 1.2),
+        words,
+        rotation=math.degrees(math.atan(slope)),
+        rotation_mode="anchor",
+        ha="left",
+        va="top" if below else "bottom",
+        fontsize=9,
+        color=INK if below else SOFT,
+    )
 
 
 def _filled(p: Point, colour: str) -> dict:
-    """The look of its mark: hollow if the point is predicted."""
+    """Return the style of the point's mark: hollow if the point is predicted."""
     return {"color": PANEL if p.predicted else colour, "markeredgecolor": colour, "markeredgewidth": 1.8}
 
 
 def _key(figure, left: float, y: float, colour: str, mark: str, p: Point, roof: Roof) -> None:
-    """One line of the key: mark, name, and the numbers."""
+    """Draw one line of the key: mark, name, and numbers."""
     from matplotlib.lines import Line2D
 
     wide, height = figure.get_size_inches()
-    figure.add_artist(Line2D([left / wide], [y / height], marker=mark, markersize=7, linestyle="", **_filled(p, colour)))
+    figure.add_artist(
+        Line2D([left / wide], [y / height], marker=mark, markersize=7, linestyle="", **_filled(p, colour))
+    )
     name = clipped(p.name, 32)
     figure.text((left + 0.16) / wide, y / height, name, fontsize=9, va="center", fontweight="bold")
     rates = f"{_si(p.rate)}FLOP/s, {_si(p.bytes / p.seconds)}B/s"
-    told = f"{seconds(p.seconds)}{' predicted' if p.predicted else ''}, {rates}: {percent(share_of(p, roof))} of the roof"
-    figure.text((left + 2.95) / wide, y / height, told, fontsize=9, va="center")
+    numbers = (
+        f"{seconds(p.seconds)}{' predicted' if p.predicted else ''}, {rates}: {percent(share_of(p, roof))} of the bound"
+    )
+    figure.text((left + 2.95) / wide, y / height, numbers, fontsize=9, va="center")

@@ -1,4 +1,4 @@
-"""Sweep: what a unit of work costs as there is more of it, kernel by kernel, so that a cliff is a step in a line."""
+"""Draw a sweep: each kernel's time per unit of work against the size, so that a cliff is a step in a line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.pictures.picture import BLUE, GREEN, LINE, ORANGE, PANEL, PURPLE, SKY, SOFT, VERMILION, WIDTH
-from grader.pictures.picture import Picture, axes, clipped, new_figure, seconds
+from grader.pictures.picture import (
+    BLUE,
+    GREEN,
+    LINE,
+    ORANGE,
+    PANEL,
+    PURPLE,
+    SKY,
+    SOFT,
+    VERMILION,
+    WIDTH,
+    Picture,
+    axes,
+    clipped,
+    new_figure,
+    seconds,
+)
 
-TITLES = {"batch": "batch", "side": "pixels a side"}
-# The same colour and mark for a kind, filled in fp32 and hollow, dashed in TF32.
+TITLES = {"batch": "batch size", "side": "side length in pixels"}
+# Colour and mark of each kind of row in grader.bench; filled for fp32, hollow and dashed for TF32.
 LOOKS = {
-    "beside": (BLUE, "o"), "reference": (BLUE, "o"), "submission": (PURPLE, "D"), "step": (SKY, "s"), "eager": (VERMILION, "^"),
+    "beside": (BLUE, "o"),
+    "reference": (BLUE, "o"),
+    "submission": (PURPLE, "D"),
+    "step": (SKY, "s"),
+    "eager": (VERMILION, "^"),
     "compile": (GREEN, "v"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One kernel along an axis: (size, seconds a unit of work) in order. kind, precision: as in grader.bench's rows."""
+    """One kernel along an axis: (size, seconds per unit of work) in order. kind, precision: see grader.bench.rows."""
 
     name: str
     kind: str
@@ -27,23 +46,30 @@ class Line:
     points: tuple[tuple[int, float], ...]
 
 
-def sweep(panels: Mapping[str, Sequence[Line]], problem: str, words: str, *, unit: str = "pixel of the input", device: str = "H200") -> Picture:
-    """A panel for each axis ("batch", "side"), on one scale of time a unit; both scales are logarithmic.
+def sweep(
+    panels: Mapping[str, Sequence[Line]],
+    problem: str,
+    words: str,
+    *,
+    unit: str = "pixel of the input",
+    device: str = "H200",
+) -> Picture:
+    """Draw a panel per axis ("batch", "side") with a common scale of time per unit; both scales are logarithmic.
 
-    words: what it shows, in sentences; they are its text for who cannot see it. ValueError without a point.
+    words: sentences that state the finding, for the alt text. Raises ValueError without a point.
     """
     if not any(line.points for lines in panels.values() for line in lines):
         raise ValueError("there is no point to draw")
     axis = " and ".join(TITLES[name] for name in panels)
-    alt = f"Time a {unit} of {problem} on the {device} by {axis}. {words}"
+    alt = f"Time per {unit} of {problem} on the {device}, by {axis}. {words}"
     return Picture("Sweep", alt, lambda: _draw(panels, problem, unit, device))
 
 
 def _draw(panels, problem, unit, device):
     names = list(dict.fromkeys((line.name, line.kind, line.precision) for lines in panels.values() for line in lines))
     height = 4.25 + 0.21 * math.ceil(len(names) / 2)
-    said = "down is better; both scales are logarithmic; a level line: twice the work takes twice the time"
-    figure = new_figure(height, f"{problem}: time a {unit}, on the {device}", said)
+    scales = "lower is better; both scales are logarithmic; a horizontal line: twice the work takes twice the time"
+    figure = new_figure(height, f"{problem}: time per {unit}, on the {device}", scales)
     values = [value for lines in panels.values() for line in lines for _, value in line.points]
     low, high = min(values) / 1.3, max(values) * 1.3
     wide = (WIDTH - 1.1 - 0.3 * (len(panels) - 1)) / len(panels)
@@ -70,7 +96,7 @@ def _draw(panels, problem, unit, device):
 
 
 def _ticks(ax, low: float, high: float) -> None:
-    """Three a decade, or fewer where there are many decades: 1, 2 and 5."""
+    """Set three ticks per decade (1, 2 and 5), or one if there are many decades."""
     steps = (1, 2, 5) if high / low < 300 else (1,)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ax.set_yticks([s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high])
@@ -79,14 +105,23 @@ def _ticks(ax, low: float, high: float) -> None:
 def _look(kind: str, precision: str) -> dict:
     colour, mark = LOOKS.get(kind, (ORANGE, "P"))
     hollow = precision == "tf32"
-    fill = dict(markerfacecolor=PANEL if hollow else colour, markeredgecolor=colour, markeredgewidth=1.4, markersize=5.5)
-    return dict(color=colour, marker=mark, linestyle=(0, (4, 2)) if hollow else "-", **fill)
+    return {
+        "color": colour,
+        "marker": mark,
+        "linestyle": (0, (4, 2)) if hollow else "-",
+        "markerfacecolor": PANEL if hollow else colour,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.4,
+        "markersize": 5.5,
+    }
 
 
 def _key(figure, left: float, y: float, name: str, kind: str, precision: str) -> None:
-    """One entry of the key: a piece of the line, and its name."""
+    """Draw one entry of the key: a piece of the line, and its name."""
     from matplotlib.lines import Line2D
 
     wide, height = figure.get_size_inches()
-    figure.add_artist(Line2D([left / wide, (left + 0.32) / wide], [y / height] * 2, linewidth=1.4, **_look(kind, precision)))
+    figure.add_artist(
+        Line2D([left / wide, (left + 0.32) / wide], [y / height] * 2, linewidth=1.4, **_look(kind, precision))
+    )
     figure.text((left + 0.42) / wide, y / height, clipped(name, 44), fontsize=9, va="center", color=SOFT)

@@ -8,9 +8,10 @@ With v = (x + bias[c]) * scale[c] and y = sigmoid(v), the chain rule gives, from
         gscale[c] += gv * (x[n, c, p] + bias[c])
     gbias[c] = the sum of gx[n, c, p] over n and p
 
-Kernels: bias_scale_sigmoid_kernel, the forward; planes_backward_kernel, one block a plane (n, c): gx, and the plane's part
-of the two sums; channels_kernel, one thread a channel: adds up the parts, image after image. So each sum has one order, and the
-gradients are the same to the last bit each time. Adding with atomicAdd would give other last digits in every run.
+Kernels: bias_scale_sigmoid_kernel, the forward; planes_backward_kernel, one block a plane (n, c): gx, and the plane's
+part of the two sums; channels_kernel, one thread a channel: adds up the parts, image after image. So each sum has one
+order, and the gradients are the same to the last bit each time. Adding with atomicAdd would give other last digits in
+every run.
 """
 
 import torch
@@ -70,7 +71,7 @@ __device__ T block_sum(T v) {
 template <typename T>
 __global__ void planes_backward_kernel(const T* gy, const T* x, const T* y, const T* bias, const T* scale,
                                        T* gx, T* bias_part, T* scale_part, int C, int64_t pixels) {
-    // >>> exercise: each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores the plane's two sums (about 16 lines)
+    // >>> exercise: each pixel's gv and gx; add up gv and gv * (x + bias); thread 0 stores both sums (about 16 lines)
     const int c = blockIdx.x % C;
     const T b = bias[c], s = scale[c];
     const int64_t first = blockIdx.x * pixels;
@@ -185,7 +186,7 @@ kernels = load_inline(
 
 
 class BiasScaleSigmoid(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, bias, scale):
@@ -202,7 +203,9 @@ class BiasScaleSigmoid(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same function as Model with the same gradients: x (N, C, H, W) on a GPU, bias and scale (C, 1, 1) -> (N, C, H, W)."""
+    """The same function as Model with the same gradients: x (N, C, H, W) on a GPU, bias and scale (C, 1, 1) -> (N, C,
+    H, W).
+    """
 
     def __init__(self, bias_shape, scale_shape):
         super().__init__()

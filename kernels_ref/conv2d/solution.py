@@ -89,9 +89,7 @@ torch::Tensor conv2d_forward(torch::Tensor x, torch::Tensor weight, torch::Tenso
 }
 """
 
-kernels = load_inline(
-    name="conv2d", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["conv2d_forward"]
-)
+kernels = load_inline(name="conv2d", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["conv2d_forward"])
 
 
 class ModelNew(nn.Module):

@@ -1,7 +1,8 @@
-"""conv2d_tensor_core: the problem. The convolution of conv2d with 64 channels in, to be computed by tensor cores, in TF32.
+"""conv2d_tensor_core: the problem. The convolution of conv2d with 64 channels in, to be computed by tensor cores, in
+TF32.
 
-Why 64 channels: with conv2d's 8 a result is a sum of 72 products, and writing results takes half as long as multiplying in
-float32 on an H200, so that faster products could buy little. With 64 it is a sum of 576.
+Why 64 channels: with conv2d's 8 a result is a sum of 72 products, and writing results takes half as long as multiplying
+in float32 on an H200, so that faster products could buy little. With 64 it is a sum of 576.
 
 There is no backward.py: gradcheck compares with differences in float64, which TF32's three digits cannot meet.
 """
@@ -85,7 +86,8 @@ CASES = [
     },
     # the full problem's channels on a smaller image
     {"name": "batch 1", "set": {"batch_size": 1, "height": 19, "width": 20}, "inputs": "file", "reduction": 576},
-    # no product is negative, so that errors of one sign add up: those of factors whose bits are cut off instead of rounded
+    # no product is negative, so that errors of one sign add up: those of factors whose bits are cut off instead of
+    # rounded
     {
         "name": "nothing cancels",
         "set": {"batch_size": 1, "height": 9, "width": 10, "positive_weights": True},

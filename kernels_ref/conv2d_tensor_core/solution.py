@@ -1,8 +1,9 @@
 """conv2d_tensor_core: a convolution on tensor cores, which multiply in TF32.
 
 The convolution is a matrix product: weight (OC, K) times columns (K, pixels), with K = C * KH * KW. The columns are not
-written to memory (implicit GEMM). Step by step along K a block fetches a tile of weight and a tile of columns into shared
-memory, the latter from x itself, both rounded to TF32; then each warp multiplies its rows by its columns. In Python:
+written to memory (implicit GEMM). Step by step along K a block fetches a tile of weight and a tile of columns into
+shared memory, the latter from x itself, both rounded to TF32; then each warp multiplies its rows by its columns. In
+Python:
 
     weight, x = tf32(weight), tf32(x)                                   # 10 bits of mantissa, halves away from zero
     for k in range(K):
@@ -116,7 +117,7 @@ conv_kernel(const float* __restrict__ weight, const float* __restrict__ x, const
         }
         for (int k = first_k; k < TILE_K; k += THREADS / TILE_COLUMNS) {
             float value = 0.0f;
-            // >>> exercise: if row k0 + k exists: which c, ky, kx is it? Take x_at's value there, rounded (about 6 lines)
+            // >>> exercise: if row k0 + k exists: which c, ky, kx is it? Take x_at's value, rounded (about 6 lines)
             const int row = k0 + k;
             const int kx = row % KW, ky = row / KW % KH;
             const int64_t c = row / KW / KH;

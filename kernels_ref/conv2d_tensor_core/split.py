@@ -1,14 +1,15 @@
 """conv2d_tensor_core in float32's precision class: every factor is split in two TF32 numbers (3xTF32).
 
-A float has 24 bits of mantissa, TF32 has 11 (10 of them stored). float = high + low + an error of less than 2^-22 of it, so
+A float has 24 bits of mantissa, TF32 has 11 (10 of them stored). float = high + low + an error of less than 2^-22 of
+it, so
     a * b = high(a) * high(b) + high(a) * low(b) + low(a) * high(b), and low * low, which is too small to count:
 three products on tensor cores instead of one, with nearly float32's error. Not a step of the ladder: its answers are of
 another precision class, and it is slower than steps/03, whose kernel it is otherwise. Graded as such by
 
     grader grade kernels_ref/conv2d_tensor_core/split.py --set PRECISION="'fp32'"
 
-Method: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
-performance (2022), which also shows why sums are taken out of the tensor cores now and then.
+Method: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
+peak performance (2022), which also shows why sums are taken out of the tensor cores now and then.
 """
 
 import torch
@@ -130,7 +131,8 @@ conv_kernel(const float* __restrict__ weight, const float* __restrict__ x, const
     x += n * C * H * W;
     y += n * OC * pixels;
 
-    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last one's.
+    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last
+    // one's.
     const int w_k = threadIdx.x % TILE_K, first_row = threadIdx.x / TILE_K;
     const int column = threadIdx.x % TILE_COLUMNS, first_k = threadIdx.x / TILE_COLUMNS;
     const int64_t pixel = min(column0 + column, pixels - 1);

@@ -22,11 +22,12 @@ Backward, from the gradient gy of y, in Python. v goes into z twice, by itself a
 
 hardswish has corners at -3 and 3, which tanh never reaches: within -1 and 1 PyTorch's derivative is the one above, too.
 
-Kernels: conv2d_kernel, group_statistics_kernel, norm_residual_logsumexp_kernel, the forward; plane_sums_kernel and gv_kernel, one
-block a plane, both of which compute gz and gu anew from v: a tanh and an exp cost less than to store two numbers and
-fetch them again; group_means_kernel, one thread a group; images_kernel, one thread a sum over the images, in their order.
-gx_kernel and weight_parts_kernel, the convolution's, stand here whole. No atomics: each sum has one order, and so the
-same bits each time. Kept from forward: x, v, y, mean, rstd and the weights.
+Kernels: conv2d_kernel, group_statistics_kernel, norm_residual_logsumexp_kernel, the forward; plane_sums_kernel and
+gv_kernel, one block a plane, both of which compute gz and gu anew from v: a tanh and an exp cost less than to store two
+numbers and fetch them again; group_means_kernel, one thread a group; images_kernel, one thread a sum over the images,
+in their order. gx_kernel and weight_parts_kernel, the convolution's, are repeated: the file stays whole, as it is
+handed in alone. No atomics: each sum has one order, and so the same bits each time. Kept from forward: x, v, y, mean,
+rstd and the weights.
 """
 
 import torch
@@ -165,12 +166,13 @@ __device__ void gradients_of_z_and_u(T gy, T y, T v, T xh, T w, T b, T& gz, T& g
     // <<<
 }
 
-// One block a plane n * C + c: gy, y (N, pixels), v (N, C, pixels) -> the plane's sums of gu and of gu * xh, both (N, C).
+// One block a plane n * C + c: gy, y (N, pixels), v (N, C, pixels) -> the plane's sums of gu and of gu * xh, both (N,
+// C).
 template <typename T>
 __global__ void plane_sums_kernel(const T* gy, const T* y, const T* v, const T* mean, const T* rstd, const T* gn_weight,
                                   const T* gn_bias, T* plain, T* weighted, int C, int channels_a_group,
                                   int64_t pixels) {
-    // >>> exercise: add up gu and gu * xh over this plane's pixels; thread 0 stores both sums (about 20 lines)
+    // >>> exercise: add up gu and gu * xh over the plane's pixels; thread 0 stores both (about 20 lines)
     const int c = blockIdx.x % C;
     const int group = blockIdx.x / channels_a_group;  // over all images, as C is a whole number of groups
     const T m = mean[group], r = rstd[group], w = gn_weight[c], b = gn_bias[c];
@@ -217,7 +219,7 @@ template <typename T>
 __global__ void gv_kernel(const T* gy, const T* y, const T* v, const T* mean, const T* rstd, const T* gn_weight,
                           const T* gn_bias, const T* a, const T* b, T* gv, T* total, int C, int channels_a_group,
                           int64_t pixels) {
-    // >>> exercise: every pixel's gv from its gz and gu, and its group's a and b; thread 0 stores the sum of gv (about 18 lines)
+    // >>> exercise: gv from gz, gu and its group's a and b; thread 0 stores the sum of gv (about 18 lines)
     const int c = blockIdx.x % C;
     const int group = blockIdx.x / channels_a_group;
     const T m = mean[group], r = rstd[group], mean_gu = a[group], mean_gu_xh = b[group];
@@ -274,8 +276,9 @@ __device__ T warp_sum(T v) {
     return v;
 }
 
-// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r has
-// images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
+// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r
+// has images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have
+// rows.
 template <typename T>
 __global__ void weight_parts_kernel(const T* gy, const T* x, T* parts, int64_t N, int64_t weights,
                                     int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
@@ -482,14 +485,18 @@ kernels = load_inline(
     cpp_sources=cpp_source,
     cuda_sources=cuda_source,
     functions=[
-        "conv_groupnorm_logsumexp_forward", "plane_sums", "gradient_of_v",
-        "gradient_of_x", "gradient_of_weight", "sum_of_images",
+        "conv_groupnorm_logsumexp_forward",
+        "plane_sums",
+        "gradient_of_v",
+        "gradient_of_x",
+        "gradient_of_weight",
+        "sum_of_images",
     ],
 )
 
 
 class ConvGroupnormLogsumexp(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, conv_weight, conv_bias, gn_weight, gn_bias, groups, eps):

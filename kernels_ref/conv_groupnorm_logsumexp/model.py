@@ -57,7 +57,12 @@ CASES = [
     {
         "name": "odd channels a group",
         "set": {
-            "batch_size": 2, "in_channels": 5, "out_channels": 15, "height": 20, "width": 30, "kernel_size": 5,
+            "batch_size": 2,
+            "in_channels": 5,
+            "out_channels": 15,
+            "height": 20,
+            "width": 30,
+            "kernel_size": 5,
             "groups": 5,
         },
         "inputs": "uniform",
@@ -66,7 +71,12 @@ CASES = [
     {
         "name": "one channel a group, 1x1 kernel",
         "set": {
-            "batch_size": 2, "in_channels": 3, "out_channels": 6, "height": 17, "width": 18, "kernel_size": 1,
+            "batch_size": 2,
+            "in_channels": 3,
+            "out_channels": 6,
+            "height": 17,
+            "width": 18,
+            "kernel_size": 1,
             "groups": 6,
         },
         "inputs": "normal",
@@ -75,7 +85,12 @@ CASES = [
     {
         "name": "one group, even kernel",
         "set": {
-            "batch_size": 2, "in_channels": 4, "out_channels": 6, "height": 22, "width": 31, "kernel_size": 2,
+            "batch_size": 2,
+            "in_channels": 4,
+            "out_channels": 6,
+            "height": 22,
+            "width": 31,
+            "kernel_size": 2,
             "groups": 1,
         },
         "inputs": "normal",

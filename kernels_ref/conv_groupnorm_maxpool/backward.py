@@ -7,7 +7,8 @@ Forward, for every image n, channel c of group g and pixel p:
     u  = xh * gn_weight[c] + gn_bias[c]
     y at window = clamp(max(u * scale[c] for the window's pixels), clamp_min, clamp_max)
 
-Backward, from the gradient gy of y, in Python. In each window only the first maximum counts, and only if it was not clamped:
+Backward, from the gradient gy of y, in Python. In each window only the first maximum counts, and only if it was not
+clamped:
 
     gm = gy[n, c, window] if clamp_min <= maximum <= clamp_max else 0       # on the border it passes, as in PyTorch
     plain[n, c]    = sum(gm for the windows of a plane)
@@ -21,15 +22,16 @@ Backward, from the gradient gy of y, in Python. In each window only the first ma
     gv = ((gm at a first maximum, 0 elsewhere) * factor[c] - a[n, g] - xh * b[n, g]) * rstd[n, g]
     gconv_bias[c] = sum of gv over n and p;  gx and gconv_weight from gv as in conv2d_backward
 
-So gm is 0 nearly everywhere, and gv nowhere: mean and deviation carry each maximum's gradient to the whole group, also to
-the last rows and columns, which no window reaches.
+So gm is 0 nearly everywhere, and gv nowhere: mean and deviation carry each maximum's gradient to the whole group, also
+to the last rows and columns, which no window reaches.
 
-Kernels: conv2d_kernel, group_statistics_kernel and norm_scale_maxpool_clamp_kernel, the forward. plane_sums_kernel, one block
-a plane, walks over its windows; group_means_kernel, one thread a group; gv_kernel, one block a plane, asks for each pixel whether
-it is its window's place; channels_kernel, one thread a channel, adds over the images, in their order. The convolution's
-gx_kernel, weight_parts_kernel and images_kernel stand here whole. No atomics: each sum has one order, and so the same bits each time.
-Kept from forward: x, v, mean, rstd, for each window its maximum's place (`at`: row times pool plus column, or -1 where the
-clamp stopped it), and the weights. The normalised image is not: xh is two operations away from v.
+Kernels: conv2d_kernel, group_statistics_kernel and norm_scale_maxpool_clamp_kernel, the forward. plane_sums_kernel, one
+block a plane, walks over its windows; group_means_kernel, one thread a group; gv_kernel, one block a plane, asks for
+each pixel whether it is its window's place; channels_kernel, one thread a channel, adds over the images, in their
+order. The convolution's gx_kernel, weight_parts_kernel and images_kernel are repeated: the file stays whole, as it is
+handed in alone. No atomics: each sum has one order, and so the same bits each time. Kept from forward: x, v, mean,
+rstd, for each window its maximum's place (`at`: row times pool plus column, or -1 where the clamp stopped it), and the
+weights. The normalised image is not: xh is two operations away from v.
 """
 
 import torch
@@ -133,8 +135,8 @@ __global__ void group_statistics_kernel(const T* x, T* mean, T* rstd, int64_t el
 }
 
 // v (N, C, H, W) -> y (N, C, PH, PW), `total` elements: the maximum over a pool x pool window of
-// ((v - mean) * rstd * gn_weight + gn_bias) * scale, kept between clamp_min and clamp_max. at, like y: the first maximum's
-// place in its window, -1 where the clamp has changed it or it is NaN.
+// ((v - mean) * rstd * gn_weight + gn_bias) * scale, kept between clamp_min and clamp_max. at, like y: the first
+// maximum's place in its window, -1 where the clamp has changed it or it is NaN.
 template <typename T>
 __global__ void norm_scale_maxpool_clamp_kernel(const T* v, const T* mean, const T* rstd, const T* gn_weight,
                                                 const T* gn_bias, const T* scale, T* y, int* at, int64_t total, int C,
@@ -164,7 +166,8 @@ __global__ void norm_scale_maxpool_clamp_kernel(const T* v, const T* mean, const
     y[i] = best;
 }
 
-// One block a plane n * C + c: gy, at (N, C, PH, PW), v (N, C, H, W) -> the plane's sums of gm and of gm * xh, both (N, C).
+// One block a plane n * C + c: gy, at (N, C, PH, PW), v (N, C, H, W) -> the plane's sums of gm and of gm * xh, both
+// (N, C).
 template <typename T>
 __global__ void plane_sums_kernel(const T* gy, const int* at, const T* v, const T* mean, const T* rstd, T* plain,
                                   T* weighted, int channels_a_group, int H, int W, int pool, int PH, int PW) {
@@ -243,7 +246,7 @@ __global__ void gv_kernel(const T* gy, const int* at, const T* v, const T* mean,
 template <typename T>
 __global__ void channels_kernel(const T* plain, const T* weighted, const T* gn_weight, const T* gn_bias, const T* scale,
                                 T* ggn_weight, T* ggn_bias, T* gscale, int64_t N, int C) {
-    // >>> exercise: add up this channel's two sums over the images, in one order; store the three gradients (about 10 lines)
+    // >>> exercise: add this channel's two sums over the images, in order; store the three gradients (about 10 lines)
     const int c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= C) return;
     T sum = 0, products = 0;
@@ -292,8 +295,9 @@ __device__ T warp_sum(T v) {
     return v;
 }
 
-// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r has
-// images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
+// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r
+// has images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have
+// rows.
 template <typename T>
 __global__ void weight_parts_kernel(const T* gy, const T* x, T* parts, int64_t N, int64_t weights,
                                     int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
@@ -530,14 +534,19 @@ kernels = load_inline(
     cpp_sources=cpp_source,
     cuda_sources=cuda_source,
     functions=[
-        "conv_groupnorm_maxpool_forward", "plane_sums", "gradient_of_v", "gradients_of_channels",
-        "gradient_of_x", "gradient_of_weight", "sum_of_images",
+        "conv_groupnorm_maxpool_forward",
+        "plane_sums",
+        "gradient_of_v",
+        "gradients_of_channels",
+        "gradient_of_x",
+        "gradient_of_weight",
+        "sum_of_images",
     ],
 )
 
 
 class ConvGroupnormMaxpool(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, conv_weight, conv_bias, gn_weight, gn_bias, scale, groups, eps, pool, clamp_min, clamp_max):
@@ -568,7 +577,9 @@ class ConvGroupnormMaxpool(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same function as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, PH, PW)."""
+    """The same function as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, PH,
+    PW).
+    """
 
     def __init__(
         self, in_channels, out_channels, kernel_size, num_groups, scale_shape, maxpool_kernel_size, clamp_min, clamp_max
@@ -584,6 +595,15 @@ class ModelNew(nn.Module):
     def forward(self, x):
         gn = self.group_norm
         return ConvGroupnormMaxpool.apply(
-            x, self.conv.weight, self.conv.bias, gn.weight, gn.bias, self.scale,
-            gn.num_groups, gn.eps, self.pool, self.clamp_min, self.clamp_max,
+            x,
+            self.conv.weight,
+            self.conv.bias,
+            gn.weight,
+            gn.bias,
+            self.scale,
+            gn.num_groups,
+            gn.eps,
+            self.pool,
+            self.clamp_min,
+            self.clamp_max,
         )

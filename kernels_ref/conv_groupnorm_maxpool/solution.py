@@ -129,7 +129,7 @@ __global__ void norm_scale_maxpool_clamp_kernel(const float* v, const float* mea
                                                 const float* gn_weight, const float* gn_bias, const float* scale,
                                                 float* y, int64_t total, int C, int channels_a_group, int H, int W,
                                                 int pool, int PH, int PW, float clamp_min, float clamp_max) {
-    // >>> exercise: find this thread's window; normalise and scale its pixels; keep the largest; clamp (about 19 lines)
+    // >>> exercise: find this thread's window; normalise, scale its pixels; keep the largest; clamp (about 19 lines)
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= total) return;
     const int px = i % PW;
@@ -254,6 +254,15 @@ class ModelNew(nn.Module):
     def forward(self, x):
         gn = self.group_norm
         return kernels.conv_groupnorm_maxpool_forward(
-            x, self.conv.weight, self.conv.bias, gn.weight, gn.bias, self.scale,
-            gn.num_groups, gn.eps, self.pool, self.clamp_min, self.clamp_max,
+            x,
+            self.conv.weight,
+            self.conv.bias,
+            gn.weight,
+            gn.bias,
+            self.scale,
+            gn.num_groups,
+            gn.eps,
+            self.pool,
+            self.clamp_min,
+            self.clamp_max,
         )

@@ -1,4 +1,4 @@
-"""conv_sigmoid_groupnorm with its backward: GroupNorm's three terms, the sigmoid's derivative, then the convolution's gradients.
+"""conv_sigmoid_groupnorm with its backward: GroupNorm's three terms, the sigmoid's derivative, the convolution.
 
 Forward, for every image n, channel c of group g and pixel p:
 
@@ -15,17 +15,17 @@ Backward, from the gradient gy of y, in Python:
     a[n, g] = sum(gn_weight[c] * plain[n, c] for c in the group) / the number of elements in a group
     b[n, g] = sum(gn_weight[c] * weighted[n, c] for c in the group) / the same number
     gs = (gy * gn_weight[c] - a[n, g] - sh * b[n, g]) * rstd[n, g]
-    gq = gs * s * (1 - s)                               # as in bias_scale_sigmoid_backward: the gradient of v * scale[c]
+    gq = gs * s * (1 - s)                               # as in bias_scale_sigmoid_backward: that of v * scale[c]
     gv = gq * scale[c]
     gscale[c] = sum of gq * v over n and p
     gbias[c] = gconv_bias[c] = sum of gv over n and p;  gx and gconv_weight from gv as in conv2d_backward
 
-Kernels: conv_bias_scale_sigmoid_kernel, group_statistics_kernel and normalise_kernel, the forward; plane_sums_kernel, one block a
-plane; group_means_kernel, one thread a group; gv_kernel, one block a plane: gv, and the plane's part of the sums of gv and gq * v;
-images_kernel, one thread a sum, adds parts over the images, in their order. The convolution's gx_kernel and weight_parts_kernel
-stand here whole. No atomics: each sum has one order, and so the same bits each time.
-Kept from forward: x, v, mean, rstd and the weights. s is one exp away from v; v could not be had back from s, which is 0 or 1
-where the sigmoid is saturated.
+Kernels: conv_bias_scale_sigmoid_kernel, group_statistics_kernel and normalise_kernel, the forward; plane_sums_kernel,
+one block a plane; group_means_kernel, one thread a group; gv_kernel, one block a plane: gv, and the plane's part of the
+sums of gv and gq * v; images_kernel, one thread a sum, adds parts over the images, in their order. The convolution's
+gx_kernel and weight_parts_kernel are repeated: the file stays whole, as it is handed in alone. No atomics: each sum has
+one order, and so the same bits each time. Kept from forward: x, v, mean, rstd and the weights. s is one exp away from
+v; v could not be had back from s, which is 0 or 1 where the sigmoid is saturated.
 """
 
 import torch
@@ -132,8 +132,8 @@ __global__ void group_statistics_kernel(const T* x, T* mean, T* rstd, int64_t el
     }
 }
 
-// y = (x - mean) * rstd * weight + bias, for x (N, C, pixels); y may be x. blockIdx.x is the plane n * C + c; the threads of
-// all its blocks (blockIdx.y) walk over its pixels side by side.
+// y = (x - mean) * rstd * weight + bias, for x (N, C, pixels); y may be x. blockIdx.x is the plane n * C + c; the
+// threads of all its blocks (blockIdx.y) walk over its pixels side by side.
 template <typename T>
 __global__ void normalise_kernel(const T* x, const T* mean, const T* rstd, const T* weight, const T* bias, T* y,
                                  int C, int channels_a_group, int64_t pixels) {
@@ -152,7 +152,7 @@ __global__ void normalise_kernel(const T* x, const T* mean, const T* rstd, const
 template <typename T>
 __global__ void plane_sums_kernel(const T* gy, const T* v, const T* mean, const T* rstd, const T* scale, T* plain,
                                   T* weighted, int C, int channels_a_group, int64_t pixels) {
-    // >>> exercise: s and sh from v; add up gy and gy * sh over this plane's pixels; thread 0 stores both sums (about 17 lines)
+    // >>> exercise: s and sh from v; add up gy and gy * sh over the plane; thread 0 stores both (about 17 lines)
     const int c = blockIdx.x % C;
     const int group = blockIdx.x / channels_a_group;  // over all images, as C is a whole number of groups
     const T m = mean[group], r = rstd[group];
@@ -196,7 +196,7 @@ template <typename T>
 __global__ void gv_kernel(const T* gy, const T* v, const T* mean, const T* rstd, const T* scale, const T* gn_weight,
                           const T* a, const T* b, T* gv, T* total, T* total_scale, int C, int channels_a_group,
                           int64_t pixels) {
-    // >>> exercise: every pixel's gs, gq and gv; thread 0 stores the plane's two sums (about 22 lines)
+    // >>> exercise: every pixel's gs, gq and gv; thread 0 stores both sums (about 22 lines)
     const int c = blockIdx.x % C;
     const int group = blockIdx.x / channels_a_group;
     const T m = mean[group], r = rstd[group], w = gn_weight[c], mean_gy = a[group], mean_gy_sh = b[group];
@@ -257,8 +257,9 @@ __device__ T warp_sum(T v) {
     return v;
 }
 
-// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r has
-// images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have rows.
+// Stage 1 of gweight, one warp for each of `weights` elements and each row blockIdx.y of parts (rows, weights). Row r
+// has images r, r + rows, r + 2 * rows, ... : one image a row, unless there are more images than a grid may have
+// rows.
 template <typename T>
 __global__ void weight_parts_kernel(const T* gy, const T* x, T* parts, int64_t N, int64_t weights,
                                     int C, int H, int W, int OC, int KH, int KW, int OH, int OW) {
@@ -476,14 +477,18 @@ kernels = load_inline(
     cpp_sources=cpp_source,
     cuda_sources=cuda_source,
     functions=[
-        "conv_sigmoid_groupnorm_forward", "plane_sums", "gradient_of_v",
-        "gradient_of_x", "gradient_of_weight", "sum_of_images",
+        "conv_sigmoid_groupnorm_forward",
+        "plane_sums",
+        "gradient_of_v",
+        "gradient_of_x",
+        "gradient_of_weight",
+        "sum_of_images",
     ],
 )
 
 
 class ConvSigmoidGroupnorm(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, conv_weight, conv_bias, bias, scale, gn_weight, gn_bias, groups, eps):
@@ -515,7 +520,9 @@ class ConvSigmoidGroupnorm(torch.autograd.Function):
 
 
 class ModelNew(nn.Module):
-    """The same function as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH, OW)."""
+    """The same function as Model with the same gradients: x (N, in_channels, H, W) on a GPU -> (N, out_channels, OH,
+    OW).
+    """
 
     def __init__(self, in_channels, out_channels, kernel_size, num_groups, bias_shape, scale_shape):
         super().__init__()

@@ -44,7 +44,12 @@ CASES = [
     {
         "name": "prime sizes",
         "set": {
-            "batch_size": 3, "in_channels": 3, "out_channels": 35, "height": 13, "width": 19, "num_groups": 7,
+            "batch_size": 3,
+            "in_channels": 3,
+            "out_channels": 35,
+            "height": 13,
+            "width": 19,
+            "num_groups": 7,
         },
         "inputs": "normal",
         "reduction": 935,
@@ -58,7 +63,12 @@ CASES = [
     {
         "name": "odd channels a group",
         "set": {
-            "batch_size": 2, "in_channels": 5, "out_channels": 15, "height": 20, "width": 30, "kernel_size": 5,
+            "batch_size": 2,
+            "in_channels": 5,
+            "out_channels": 15,
+            "height": 20,
+            "width": 30,
+            "kernel_size": 5,
             "num_groups": 5,
         },
         "inputs": "uniform",
@@ -67,7 +77,12 @@ CASES = [
     {
         "name": "one channel a group, 1x1 kernel",
         "set": {
-            "batch_size": 2, "in_channels": 3, "out_channels": 6, "height": 17, "width": 18, "kernel_size": 1,
+            "batch_size": 2,
+            "in_channels": 3,
+            "out_channels": 6,
+            "height": 17,
+            "width": 18,
+            "kernel_size": 1,
             "num_groups": 6,
         },
         "inputs": "normal",
@@ -76,7 +91,12 @@ CASES = [
     {
         "name": "one group, even kernel",
         "set": {
-            "batch_size": 2, "in_channels": 4, "out_channels": 6, "height": 22, "width": 31, "kernel_size": 2,
+            "batch_size": 2,
+            "in_channels": 4,
+            "out_channels": 6,
+            "height": 22,
+            "width": 31,
+            "kernel_size": 2,
             "num_groups": 1,
         },
         "inputs": "normal",

@@ -1,7 +1,8 @@
 """groupnorm with its backward: sums over planes first, from which groups, channels and elements take what they need.
 
-Forward, with xh[n, c, p] = (x[n, c, p] - mean[n, g]) * rstd[n, g], is y = xh * weight[c] + bias[c]. An element moves its whole
-group through mean and deviation, so that the gradient of x has three terms. From the gradient gy of y, in Python:
+Forward, with xh[n, c, p] = (x[n, c, p] - mean[n, g]) * rstd[n, g], is y = xh * weight[c] + bias[c]. An element moves
+its whole group through mean and deviation, so that the gradient of x has three terms. From the gradient gy of y, in
+Python:
 
     for n, c in every image and channel:                                        # two sums over the pixels of a plane
         plain[n, c]    = sum(gy[n, c, p] for p in pixels)
@@ -13,9 +14,10 @@ group through mean and deviation, so that the gradient of x has three terms. Fro
     for n, c, p in every image, channel and pixel:
         gx[n, c, p] = (gy[n, c, p] * weight[c] - a[n, g] - xh[n, c, p] * b[n, g]) * rstd[n, g]
 
-Kernels: group_statistics_kernel and normalise_kernel, the forward; plane_sums_kernel, one block a plane; group_means_kernel, one
-thread a group; gx_kernel, one element a thread and step; channel_sums_kernel, one thread a channel. Every sum has one order: no
-atomics, the same bits each time. xh is computed again from x, mean and rstd: to save it would take as many bytes as x.
+Kernels: group_statistics_kernel and normalise_kernel, the forward; plane_sums_kernel, one block a plane;
+group_means_kernel, one thread a group; gx_kernel, one element a thread and step; channel_sums_kernel, one thread a
+channel. Every sum has one order: no atomics, the same bits each time. xh is computed again from x, mean and rstd: to
+save it would take as many bytes as x.
 """
 
 import torch
@@ -103,7 +105,7 @@ __global__ void normalise_kernel(const T* x, const T* mean, const T* rstd, const
 template <typename T>
 __global__ void plane_sums_kernel(const T* gy, const T* x, const T* mean, const T* rstd, T* plain, T* weighted,
                                   int channels_a_group, int64_t pixels) {
-    // >>> exercise: add up gy and gy * xh over this plane's pixels; thread 0 stores both sums (about 15 lines)
+    // >>> exercise: add up gy and gy * xh over the plane's pixels; thread 0 stores both (about 15 lines)
     const int group = blockIdx.x / channels_a_group;
     const T m = mean[group], r = rstd[group];
     gy += blockIdx.x * pixels;
@@ -212,7 +214,8 @@ std::vector<torch::Tensor> groupnorm_forward(torch::Tensor x, torch::Tensor weig
     const int64_t pixels = x.numel() / (N * C);
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "groupnorm_forward", [&] {
         group_statistics_kernel<scalar_t><<<N * groups, THREADS, 0, stream>>>(
-            x.data_ptr<scalar_t>(), mean.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>(), x.numel() / (N * groups), eps);
+            x.data_ptr<scalar_t>(), mean.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>(),
+            x.numel() / (N * groups), eps);
         C10_CUDA_KERNEL_LAUNCH_CHECK();
         normalise_kernel<scalar_t><<<planes(N * C, pixels), THREADS, 0, stream>>>(
             x.data_ptr<scalar_t>(), mean.data_ptr<scalar_t>(), rstd.data_ptr<scalar_t>(), weight.data_ptr<scalar_t>(),
@@ -295,7 +298,7 @@ kernels = load_inline(
 
 
 class GroupNorm(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, groups, eps):

@@ -79,7 +79,7 @@ __global__ void group_statistics_kernel(const float* x, float* mean, float* rstd
 __global__ void normalise_kernel(const float* x, const float* mean, const float* rstd,
                                  const float* weight, const float* bias, float* y,
                                  int C, int channels_a_group, int64_t pixels) {
-    // >>> exercise: find the channel and the group of this plane; normalise every pixel of this thread (about 9 lines)
+    // >>> exercise: find the plane's channel and group; normalise every pixel of this thread (about 9 lines)
     const int c = blockIdx.x % C;
     const int group = blockIdx.x / channels_a_group;  // over all images, as C is a whole number of groups
     const float m = mean[group], r = rstd[group], w = weight[c], b = bias[c];

@@ -66,7 +66,12 @@ CASES = [
         "inputs": "normal",
         "reduction": 20,
     },
-    {"name": "one element a row", "set": {"batch_size": 3, "channels": 2, "height": 2, "width": 1}, "inputs": "normal", "reduction": 1},
+    {
+        "name": "one element a row",
+        "set": {"batch_size": 3, "channels": 2, "height": 2, "width": 1},
+        "inputs": "normal",
+        "reduction": 1,
+    },
     # variance 1e-6 beside eps 1e-5: eps decides
     {
         "name": "small values",
@@ -74,5 +79,10 @@ CASES = [
         "inputs": "tiny",
         "reduction": 160,
     },
-    {"name": "all zero", "set": {"batch_size": 2, "channels": 2, "height": 4, "width": 64}, "inputs": "zeros", "reduction": 64},
+    {
+        "name": "all zero",
+        "set": {"batch_size": 2, "channels": 2, "height": 4, "width": 64},
+        "inputs": "zeros",
+        "reduction": 64,
+    },
 ]

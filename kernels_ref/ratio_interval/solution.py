@@ -9,8 +9,8 @@ Two kernels ran in pairs, W times: x[n, 0, h] are the baseline's times, x[n, 1, 
         y[n, 2, h] = ratio[W - 1 - below]
 
 with below = max(0, floor(W / 2 - 0.98 sqrt(W))): the number of ratios below the true median is binomial, with deviation
-sqrt(W) / 2, whatever the times' distribution is. Nothing need be sorted: a ratio's rank is the number of ratios that stand
-before it, so a thread knows from a count whether a ratio of its own is one of those wanted.
+sqrt(W) / 2, whatever the times' distribution is. Nothing need be sorted: a ratio's rank is the number of ratios that
+stand before it, so a thread knows from a count whether a ratio of its own is one of those wanted.
 
 Kernel: interval_kernel. The ratios wait in shared memory, since each is compared with all the others.
 """
@@ -32,14 +32,14 @@ cuda_source = r"""
 constexpr int THREADS = 128;           // a block
 constexpr int64_t MOST_ROUNDS = 12000;  // 48 KB of shared memory, what a block may have without asking for more
 
-// x (N, 2, H, W) -> y (N, 3, H, 1). Block blockIdx.x is comparison n on machine h, n * H + h; `below` as at the head of this file.
+// x (N, 2, H, W) -> y (N, 3, H, 1). Block blockIdx.x is comparison n on machine h, n * H + h; `below` as above.
 __global__ void interval_kernel(const float* x, float* y, int H, int W, int below) {
     extern __shared__ float ratio[];  // W floats
     const int n = blockIdx.x / H, h = blockIdx.x % H;
     const float* baseline = x + ((int64_t)n * 2 * H + h) * W;
     const float* candidate = baseline + (int64_t)H * W;
     y += (int64_t)n * 3 * H + h;  // the median; the ends of its interval lie H and 2 * H further on
-    // >>> exercise: fill ratio; count each one's rank, equal ones in their order; store what has a wanted rank (about 16 lines)
+    // >>> exercise: fill ratio; rank each one, equal ones in order; store what has a wanted rank (about 16 lines)
     for (int w = threadIdx.x; w < W; w += THREADS) ratio[w] = baseline[w] / candidate[w];
     __syncthreads();  // every ratio is there
 
@@ -63,7 +63,7 @@ __global__ void interval_kernel(const float* x, float* y, int H, int W, int belo
 torch::Tensor ratio_interval_forward(torch::Tensor x) {
     TORCH_CHECK(x.is_cuda(), "x is on ", x.device(), ": move it to the GPU with .cuda()");
     TORCH_CHECK(x.scalar_type() == torch::kFloat32, "x is ", x.scalar_type(), ", not float32: use .float()");
-    TORCH_CHECK(x.dim() == 4 && x.size(1) == 2, "x needs four dimensions, the second of which is 2: baseline, candidate");
+    TORCH_CHECK(x.dim() == 4 && x.size(1) == 2, "x needs four dimensions; the second must be 2: baseline, candidate");
     const int64_t N = x.size(0), H = x.size(2), W = x.size(3);
     TORCH_CHECK(W > 0 && W <= MOST_ROUNDS, "x has ", W, " rounds: from 1 to ", MOST_ROUNDS, " fit into shared memory");
     TORCH_CHECK(N * H <= INT_MAX, "x has more than 2^31 - 1 comparisons");

@@ -72,7 +72,7 @@ __global__ void scale_maxpool_clamp_kernel(const T* x, const T* scale, T* y, int
 template <typename T>
 __global__ void pixels_backward_kernel(const T* gy, const int* at, const T* scale, T* gx, int64_t total, int64_t C,
                                        int64_t H, int64_t W, int pool, int64_t PH, int64_t PW) {
-    // >>> exercise: find the window and the place in it; gx is gy * scale if that is the window's `at` (about 11 lines)
+    // >>> exercise: find the window and the place in it; gx is gy * scale if that is the window's at (about 11 lines)
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= total) return;
     const int64_t column = i % W, row = i / W % H, plane = i / W / H;
@@ -224,7 +224,7 @@ kernels = load_inline(
 
 
 class ScaleMaxpoolClamp(torch.autograd.Function):
-    """What autograd calls: forward saves what backward reads, backward returns a gradient for each argument of forward."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, x, scale, pool, clamp_min, clamp_max):

@@ -53,7 +53,12 @@ CASES = [
     {
         "name": "prime sizes",
         "set": {
-            "batch_size": 3, "channels": 7, "height": 13, "width": 19, "maxpool_kernel_size": 3, "clamp_min": -0.5,
+            "batch_size": 3,
+            "channels": 7,
+            "height": 13,
+            "width": 19,
+            "maxpool_kernel_size": 3,
+            "clamp_min": -0.5,
             "clamp_max": 2.0,
         },
         "inputs": "normal",
@@ -84,7 +89,12 @@ CASES = [
     {
         "name": "negative scale",
         "set": {
-            "batch_size": 2, "channels": 6, "height": 16, "width": 20, "initial_scale": -1.0, "clamp_min": -0.75,
+            "batch_size": 2,
+            "channels": 6,
+            "height": 16,
+            "width": 20,
+            "initial_scale": -1.0,
+            "clamp_min": -0.75,
             "clamp_max": 2.0,
         },
         "inputs": "normal",
@@ -93,8 +103,14 @@ CASES = [
     {
         "name": "scales of both signs",
         "set": {
-            "batch_size": 2, "channels": 9, "height": 14, "width": 23, "initial_scale": 0.0, "maxpool_kernel_size": 2,
-            "clamp_min": -0.2, "clamp_max": 0.3,
+            "batch_size": 2,
+            "channels": 9,
+            "height": 14,
+            "width": 23,
+            "initial_scale": 0.0,
+            "maxpool_kernel_size": 2,
+            "clamp_min": -0.2,
+            "clamp_max": 0.3,
         },
         "inputs": "normal",
         "reduction": 1,
@@ -103,7 +119,12 @@ CASES = [
     {
         "name": "all below zero",
         "set": {
-            "batch_size": 2, "channels": 4, "height": 12, "width": 16, "initial_scale": -1.0, "clamp_min": -10.0,
+            "batch_size": 2,
+            "channels": 4,
+            "height": 12,
+            "width": 16,
+            "initial_scale": -1.0,
+            "clamp_min": -10.0,
             "clamp_max": 0.5,
         },
         "inputs": "uniform",
@@ -113,7 +134,12 @@ CASES = [
     {
         "name": "large windows",
         "set": {
-            "batch_size": 2, "channels": 2, "height": 40, "width": 75, "maxpool_kernel_size": 37, "clamp_min": -10.0,
+            "batch_size": 2,
+            "channels": 2,
+            "height": 40,
+            "width": 75,
+            "maxpool_kernel_size": 37,
+            "clamp_min": -10.0,
             "clamp_max": 10.0,
         },
         "inputs": "normal",
@@ -123,7 +149,12 @@ CASES = [
     {
         "name": "no clamp, no pooling",
         "set": {
-            "batch_size": 1, "channels": 6, "height": 17, "width": 18, "maxpool_kernel_size": 1, "clamp_min": -100.0,
+            "batch_size": 1,
+            "channels": 6,
+            "height": 17,
+            "width": 18,
+            "maxpool_kernel_size": 1,
+            "clamp_min": -100.0,
             "clamp_max": 100.0,
         },
         "inputs": "normal",

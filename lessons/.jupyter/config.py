@@ -1,4 +1,4 @@
-"""How `make lab` starts JupyterLab: the whole course in the file browser, nothing fetched from outside, Ctrl-C ends it."""
+"""Start JupyterLab for `make lab`: the whole course in the file browser, no network access, Ctrl-C ends it."""
 
 from pathlib import Path
 

@@ -1,10 +1,10 @@
-"""A small problem and submissions to it, for the tests of the judge and what stands around it."""
+"""A small problem and submissions to it, for the tests of the judge and the rooms around it."""
 
 from pathlib import Path
 
 import pytest
 
-PROBLEM = '''
+PROBLEM = """
 import torch
 import torch.nn as nn
 
@@ -29,9 +29,9 @@ CASES = [
     {"name": "one row", "set": {"batch_size": 1}, "inputs": "normal"},
     {"name": "wide", "set": {"batch_size": 3, "features": 37}, "inputs": "normal"},
 ]
-'''
+"""
 
-HEAD = '''
+HEAD = """
 import ctypes, os, signal, sys, time
 import torch
 import torch.nn as nn
@@ -42,7 +42,7 @@ class ModelNew(nn.Module):
         self.scale = nn.Parameter(torch.ones(features))
 
     def forward(self, x):
-'''
+"""
 
 RIGHT = HEAD + "        return x * self.scale\n"
 

@@ -1,4 +1,4 @@
-"""Does benchmarks/counted.py say in a sentence what it was not given as it should be?"""
+"""Does benchmarks/validate/counted.py say in a sentence what it was not given as it should be?"""
 
 import subprocess
 import sys
@@ -9,8 +9,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def said(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "benchmarks/counted.py", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+def run_command(*arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "benchmarks/validate/counted.py", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout + done.stderr
 
@@ -18,7 +24,7 @@ def said(*arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize("word", ["-h", "--help"])
 def test_help(word):
     """Are all four uses shown?"""
-    status, words = said(word)
+    status, words = run_command(word)
     assert status == 0 and all(f"counted.py {kind} NAME" in words for kind in ("program", "cases", "full", "step"))
 
 
@@ -36,6 +42,6 @@ def test_help(word):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_usage(arguments, words):
-    """Is the status 2, and what is wrong said?"""
-    status, shown = said(*arguments)
+    """Is the status 2, and is the mistake named?"""
+    status, shown = run_command(*arguments)
     assert status == 2 and words in shown

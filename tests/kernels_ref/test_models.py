@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader import problem
+from grader.problems import problem
 
 KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
 
@@ -19,14 +19,23 @@ FULL_SIZE = {
     "im2col_conv": ([8, 64, 3], (128, 8, 128, 128), (128, 64, 126, 126), CONV),
     "groupnorm": ([64, 8], (112, 64, 512, 512), (112, 64, 512, 512), ["gn.bias", "gn.weight"]),
     "bias_scale_sigmoid": (
-        [(32, 1, 1), (32, 1, 1)], (128, 32, 254, 254), (128, 32, 254, 254), ["bias", "scale"],
+        [(32, 1, 1), (32, 1, 1)],
+        (128, 32, 254, 254),
+        (128, 32, 254, 254),
+        ["bias", "scale"],
     ),
     "logsumexp": ([], (128, 64, 126, 126), (128, 1, 126, 126), []),
     "conv_sigmoid_groupnorm": (
-        [8, 32, 3, 8, (32, 1, 1), (32, 1, 1)], (128, 8, 256, 256), (128, 32, 254, 254), CONV + NORM + ["bias", "scale"],
+        [8, 32, 3, 8, (32, 1, 1), (32, 1, 1)],
+        (128, 8, 256, 256),
+        (128, 32, 254, 254),
+        CONV + NORM + ["bias", "scale"],
     ),
     "conv_groupnorm_maxpool": (
-        [8, 64, 3, 16, (64, 1, 1), 4, 0.0, 1.0], (128, 8, 128, 128), (128, 64, 31, 31), CONV + NORM + ["scale"],
+        [8, 64, 3, 16, (64, 1, 1), 4, 0.0, 1.0],
+        (128, 8, 128, 128),
+        (128, 64, 31, 31),
+        CONV + NORM + ["scale"],
     ),
     "conv_groupnorm_logsumexp": ([8, 64, 3, 16, 1e-5], (128, 8, 128, 128), (128, 1, 126, 126), CONV + NORM),
     "ratio_interval": ([], (256, 2, 64, 500), (256, 3, 64, 1), []),
@@ -41,6 +50,7 @@ NAMES = sorted(FULL_SIZE)
 def load_model(name):
     """model.py of a problem, executed as a plain Python file."""
     spec = importlib.util.spec_from_file_location(f"model_of_{name}", KERNELS_REF / name / "model.py")
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -51,6 +61,7 @@ def test_these_are_all_problems():
     assert sorted(path.parent.name for path in KERNELS_REF.glob("*/model.py")) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_sizes_are_kernelbench_s(name):
     """Do arguments, input, output and weights at full size have the shapes of KernelBench's originals?"""
@@ -77,6 +88,7 @@ def test_inputs_are_uniform(name):
         assert not torch.equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_cases_cover_and_stay_small(name):
     """Are there a minimal image, a batch of 1, powers of two and others, several images, and is each case small?"""
@@ -88,13 +100,15 @@ def test_cases_cover_and_stay_small(name):
         instance = problem_.instantiate(case, seed=0)
         (x, *others), (y,) = instance.inputs, instance.expected()
         shapes.append(tuple(x.shape))
-        weights = instance.model.conv.weight.numel() if hasattr(instance.model, "conv") else x.shape[1]
+        weights = instance.model.get_parameter("conv.weight").numel() if hasattr(instance.model, "conv") else x.shape[1]
         products = x.numel() // x.shape[1] * weights
         if others:  # a product of matrices
             products = y.numel() * x.shape[1]
         assert products <= 2e5 * 72, f"{case.name} is too large for a CPU"
         assert y.numel() > 0 and torch.isfinite(y).any()
-        assert torch.isfinite(y).all() or not torch.isfinite(x).all(), f"{case.name}: finite inputs give what is not finite"
+        assert torch.isfinite(y).all() or not torch.isfinite(x).all(), (
+            f"{case.name}: finite inputs give what is not finite"
+        )
     assert any(shape[0] == 1 for shape in shapes) and any(shape[0] > 1 for shape in shapes)
     assert any(shape[-1] == shape[-2] for shape in shapes) and any(shape[-1] != shape[-2] for shape in shapes)
     assert {"file", "normal"} <= {case.inputs for case in cases}
@@ -103,6 +117,7 @@ def test_cases_cover_and_stay_small(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_solution_takes_model_s_arguments(name):
     """Does ModelNew's __init__ have the names and defaults of Model's? (Read from the source: nothing is built.)"""
+
     def arguments_of(file, class_name):
         tree = ast.parse((KERNELS_REF / name / file).read_text(encoding="utf-8"))
         (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name]

@@ -7,15 +7,18 @@ import pytest
 import torch
 
 import simt
-from grader import clock
-from grader.problem import KERNELS_REF
+from grader.judging import clock
+from grader.paths import KERNELS_REF
 
 ON_CPU = simt.enable()
 DEVICE = "cpu" if ON_CPU else "cuda"
 
 
 def module(file):
-    spec = importlib.util.spec_from_file_location(f"ratio_interval_{file}", KERNELS_REF / "ratio_interval" / f"{file}.py")
+    spec = importlib.util.spec_from_file_location(
+        f"ratio_interval_{file}", KERNELS_REF / "ratio_interval" / f"{file}.py"
+    )
+    assert spec is not None
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     return made
@@ -23,7 +26,7 @@ def module(file):
 
 @pytest.mark.parametrize("rounds", [1, 2, 5, 6, 12, 24, 25, 101, 400])
 def test_it_is_the_clock_s(rounds):
-    """Do model and reference give median and ends of grader.clock.ratio, for few rounds and many, odd and even?"""
+    """Do model and reference give clock.ratio's median and ends, for few rounds and many, odd and even?"""
     generator = torch.Generator().manual_seed(rounds)
     x = 1 + torch.rand(1, 2, 1, rounds, generator=generator)
     expected = clock.ratio("baseline", x[0, 0, 0].tolist(), x[0, 1, 0].tolist())

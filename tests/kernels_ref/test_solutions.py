@@ -5,14 +5,15 @@ import importlib.util
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import simt
-from grader import problem, student
-from grader.cases import Case
+from grader.problems import exercises, problem
+from grader.problems.cases import Case
 from tests.kernels_ref.inputs import copied, is_floating, same, to, without_images
 from tests.sample import sample
 
@@ -32,6 +33,7 @@ def load(name, source=None):
     if key not in _modules:
         file = KERNELS_REF / name / "solution.py"
         spec = importlib.util.spec_from_loader(key, loader=None)
+        assert spec is not None
         module = importlib.util.module_from_spec(spec)
         exec(compile(source or file.read_text(encoding="utf-8"), str(file), "exec"), module.__dict__)
         _modules[key] = module
@@ -45,7 +47,7 @@ def problem_of(name):
 def solve(name, instance, **options):
     """(ModelNew with the instance's weights, its output), run under simt with these options if it runs on a CPU.
 
-    Weights and inputs are copied inside, so that a guard stands beside them too.
+    Weights and inputs are copied inside, so that a guard lies next to them too.
     """
     with torch.no_grad(), simt.run(**options) if ON_CPU else contextlib.nullcontext():
         model = load(name).ModelNew(*instance.init_args).to(DEVICE)
@@ -62,12 +64,14 @@ def tolerance(instance, expected):
     Two things are measured on the same model and inputs: how far PyTorch's own float32 result is from float64 (the
     same terms, summed in another order), and how far float64 moves when each input is off by one rounding. An honest
     float32 kernel is off by about as much as the larger; 8 leaves room for the order of its sums. Four roundings of
-    the largest output are allowed where both happen to be exact. Where TF32 is asked for, eager's result is TF32's and
-    nobody may be more than twice as far off.
+    the largest output are allowed where both happen to be exact. Where TF32 is requested, eager's result is TF32's and
+    no kernel may be more than twice as far off.
     """
     (eager,), (noise,) = instance.eager(), instance.noise()
     measured = max(error_of(eager, expected), noise.nan_to_num(0.0).max().item())
-    return (2 if instance.precision == "tf32" else 8) * measured + 4 * torch.finfo(torch.float32).eps * expected.nan_to_num(0.0).abs().max().item()
+    return (2 if instance.precision == "tf32" else 8) * measured + 4 * torch.finfo(
+        torch.float32
+    ).eps * expected.nan_to_num(0.0).abs().max().item()
 
 
 def held_at_full_size(instance, got):
@@ -87,7 +91,9 @@ def held_at_full_size(instance, got):
 
 
 def in_order(a, b):
-    """A product in float32, the terms of each sum added one after another by fma: the product exact, one rounding a sum."""
+    """A product in float32, the terms of each sum added one after another by fma: the product exact, one rounding a
+    sum.
+    """
     total = torch.zeros(len(a), b.shape[1], device=a.device)
     for k in range(len(b)):
         total = (total.double() + a[:, k : k + 1].double() * b[k].double()).float()
@@ -123,6 +129,7 @@ def test_result_does_not_depend_on_the_order_of_threads(name):
         assert torch.equal(solve(name, instance, schedule=seed)[1], first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_is_a_kernel_of_ours(name):
     """Does forward call no operator of PyTorch's but those that only make or describe a tensor?"""
@@ -145,22 +152,28 @@ def test_every_operator_is_a_kernel_of_ours(name):
 
 
 def test_inputs_that_are_no_tensors():
-    """Are a number and None copied, compared and left as they are, wherever these tests take a problem's inputs for tensors?"""
+    """Are a number and None copied, compared and left as they are, wherever these tests take a problem's inputs for
+    tensors?
+    """
 
     class Instance:
-        inputs = [torch.ones(2, 3), 3, None, torch.zeros(2, dtype=torch.int64)]
+        inputs = (torch.ones(2, 3), 3, None, torch.zeros(2, dtype=torch.int64))
 
         def model(self, x, power, *_):
             return x**power
 
-    x, power, nothing, index = Instance.inputs
+    x, _, _, index = Instance.inputs
     assert [is_floating(each) for each in Instance.inputs] == [True, False, False, False]
     assert all(map(same, copied(Instance.inputs), Instance.inputs)) and copied([x])[0] is not x
     assert not same(3, 4) and not same(x, x + 1)
-    assert [each if not isinstance(each, torch.Tensor) else each.dtype for each in to(Instance.inputs, torch.float64)] == [torch.float64, 3, None, torch.int64]
+    assert [
+        each if not isinstance(each, torch.Tensor) else each.dtype for each in to(Instance.inputs, torch.float64)
+    ] == [torch.float64, 3, None, torch.int64]
     empty = without_images(Instance())
     assert empty[0].shape == (0, 3) and empty[1:3] == [3, None] and empty[3] is index
-    Instance.model = lambda self, x, power, _, index: x[index] + torch.zeros(len(x), 3) + torch.ones(2, 3)  # no row is taken from none
+    # no row is taken from none
+    other: Any = Instance
+    other.model = lambda self, x, power, _, index: x[index] + torch.zeros(len(x), 3) + torch.ones(2, 3)
     assert [len(without_images(Instance())[n]) for n in (0, 3)] == [0, 0]
 
 
@@ -228,10 +241,18 @@ def test_a_kernel_need_not_be_square(name):
     assert error_of(solve(name, instance)[1], expected) <= tolerance(instance, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["im2col_conv", "conv_groupnorm_maxpool"])
 def test_columns_are_made_for_a_few_images_at_a_time(name):
     """Are all images right when the columns of two images fill the buffer and the last image comes alone?"""
-    sizes = {"batch_size": 3, "in_channels": 1, "out_channels": 2, "height": 228, "width": 228, "kernel_size": 9}
+    sizes: dict[str, object] = {
+        "batch_size": 3,
+        "in_channels": 1,
+        "out_channels": 2,
+        "height": 228,
+        "width": 228,
+        "kernel_size": 9,
+    }
     assert 1 < 2**23 / (81 * 220 * 220) < 3, "the sizes above no longer make chunks of two"
     if name == "conv_groupnorm_maxpool":
         sizes["num_groups"] = 1
@@ -313,20 +334,20 @@ def test_exercises_are_marked(name):
         if hint.startswith("// >>> defect: "):  # test_mended.py looks at those
             assert close == "// <<<" and "// ---" in [line.strip() for line in lines[start:end]]
             continue
-        said = re.fullmatch(r"// >>> exercise: .+ \(about (\d+) lines\)", hint)
-        assert said and close == "// <<<"
+        heading = re.fullmatch(r"// >>> exercise: .+ \(about (\d+) lines\)", hint)
+        assert heading and close == "// <<<"
         code = [line for line in lines[start + 1 : end] if line.strip() and not line.strip().startswith("//")]
-        assert int(said[1]) == len(code)
+        assert int(heading[1]) == len(code)
 
 
-@pytest.mark.parametrize("name", sample(NAMES, ["conv2d", "groupnorm", "logsumexp", "scale_maxpool_clamp"]))
+@pytest.mark.parametrize("name", sample(NAMES, ["conv2d"]))
 def test_skeleton_builds_and_does_not_pass(name):
     """Does what is left for the student compile, launch its kernels, and give something else than the answer?"""
     source = (KERNELS_REF / name / "solution.py").read_text(encoding="utf-8")
     if "// >>> defect: " in source and not ON_CPU:
         pytest.skip("on a GPU a race may end well")
     instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
-    model = load(name, student.skeleton(source, name)).ModelNew(*instance.init_args).to(DEVICE)
+    model = load(name, exercises.skeleton(source, name)).ModelNew(*instance.init_args).to(DEVICE)
     model.load_state_dict(instance.model.state_dict())
     with torch.no_grad():
         got = model(*instance.inputs)
@@ -338,6 +359,6 @@ def test_skeleton_builds_and_does_not_pass(name):
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 def test_full_size(name):
-    """At KernelBench's size, are the first, a middle and the last image (row of a product) right? None needs another."""
+    """At KernelBench's size, are the first, a middle and the last image (or row of a product) right?"""
     instance = problem_of(name).instantiate(problem_of(name).full(), SEED, DEVICE)
     held_at_full_size(instance, solve(name, instance)[1])

@@ -5,16 +5,25 @@ import contextlib
 import importlib.util
 import itertools
 import json
-import sys
 
 import pytest
 import torch
 
 import simt
-from grader import problem
-from grader.cases import Case
-from simt.model import Work, predict
-from tests.kernels_ref.test_solutions import DEVICE, KERNELS_REF, ON_CPU, SEED, awkward_windows, error_of, held_at_full_size, tolerance
+from benchmarks import references
+from grader.problems import problem
+from grader.problems.cases import Case
+from simt.counting.time_model import Work, predict
+from tests.kernels_ref.test_solutions import (
+    DEVICE,
+    KERNELS_REF,
+    ON_CPU,
+    SEED,
+    awkward_windows,
+    error_of,
+    held_at_full_size,
+    tolerance,
+)
 from tests.sample import sample
 
 STEPS = {f"{file.parent.parent.name}/{file.stem}": file for file in sorted(KERNELS_REF.glob("*/steps/*.py"))}
@@ -31,6 +40,7 @@ def load(step):
     """The step as a module, built once."""
     if step not in _modules:
         spec = importlib.util.spec_from_file_location("step_" + step.replace("/", "_"), STEPS[step])
+        assert spec is not None
         _modules[step] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(_modules[step])
     return _modules[step]
@@ -53,14 +63,16 @@ def solve(step, instance, **options):
         model.load_state_dict(instance.model.state_dict(), strict=True)
         inputs = [x.clone() for x in instance.inputs]
         got = model(*inputs)
-        assert all(torch.allclose(x, y, rtol=0, atol=0, equal_nan=True) for x, y in zip(inputs, instance.inputs)), "an input was modified"
+        assert all(torch.allclose(x, y, rtol=0, atol=0, equal_nan=True) for x, y in zip(inputs, instance.inputs)), (
+            "an input was modified"
+        )
         return model, got
 
 
 def predicted(step):
     """Seconds that the time model gives the step's kernels on an H200."""
     rows = [row for row in COUNTED if row["group"] == step]
-    assert rows, f"{step} has not been counted: python benchmarks/model.py --steps"
+    assert rows, f"{step} has not been counted: python benchmarks/validate/model.py --steps"
     return sum(row["launches"] * predict(Work(**row["work"]), "H200").seconds for row in rows)
 
 
@@ -69,6 +81,7 @@ def predicted(step):
 CASES = [(step, case) for step in STEPS for case in cases(step)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "case"), CASES, ids=[f"{step}: {case.name}" for step, case in CASES])
 def test_computes_what_the_model_computes(step, case):
     """With random weights, is the result Model's in float64, reading and writing within bounds in both directions?"""
@@ -88,21 +101,30 @@ def test_result_does_not_depend_on_the_order_of_threads(step):
         assert torch.equal(solve(step, instance, schedule=seed)[1], first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith(("conv2d/", "im2col_conv/"))])
 @pytest.mark.parametrize("kernel_size", [3, (2, 5)])
 def test_more_channels_than_a_block_holds(step, kernel_size):
     """Are sums right that are made in several rounds, and output channels of several groups, the last one ragged?"""
-    sizes = {"batch_size": 2, "in_channels": 19, "out_channels": 71, "height": 21, "width": 37, "kernel_size": kernel_size}
+    sizes = {
+        "batch_size": 2,
+        "in_channels": 19,
+        "out_channels": 71,
+        "height": 21,
+        "width": 37,
+        "kernel_size": kernel_size,
+    }
     instance = instance_of(step, Case("many channels", sizes))
     (expected,) = instance.expected()
     assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("groupnorm/")])
 def test_groups_of_several_parts(step):
     """Are groups right that several blocks share, with and without float4, where a channel ends inside a part?"""
     for width in (45, 48):
-        sizes = {"batch_size": 3, "features": 24, "num_groups": 3, "dim1": 101, "dim2": width}
+        sizes: dict[str, object] = {"batch_size": 3, "features": 24, "num_groups": 3, "dim1": 101, "dim2": width}
         instance = instance_of(step, Case("several parts", sizes))
         (expected,) = instance.expected()
         assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
@@ -115,6 +137,7 @@ def shifted(x, floats):
     return moved
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_an_input_may_begin_anywhere(step):
     """Is the result the same where an input begins one or two floats past a multiple of 16 bytes, as no float4 may?"""
@@ -131,9 +154,12 @@ def test_an_input_may_begin_anywhere(step):
 def test_logsumexp_of_infinities(step):
     """Do infinities give what torch.logsumexp gives, and not NaN, pixel by pixel and in a float4?"""
     inf = float("inf")
-    x = torch.tensor([[-inf, -inf], [inf, 1.0], [-inf, 2.0], [inf, -inf], [1.0, inf], [inf, inf], [2.0, -inf], [0.0, 0.0]], device=DEVICE)
-    for x in (x.reshape(8, 2, 1, 1), x.T.reshape(1, 2, 2, 4)):
-        torch.testing.assert_close(load(step).ModelNew()(x), torch.logsumexp(x, 1, keepdim=True))
+    x = torch.tensor(
+        [[-inf, -inf], [inf, 1.0], [-inf, 2.0], [inf, -inf], [1.0, inf], [inf, inf], [2.0, -inf], [0.0, 0.0]],
+        device=DEVICE,
+    )
+    for images in (x.reshape(8, 2, 1, 1), x.T.reshape(1, 2, 2, 4)):
+        torch.testing.assert_close(load(step).ModelNew()(images), torch.logsumexp(images, 1, keepdim=True))
 
 
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("scale_maxpool_clamp/")])
@@ -163,12 +189,15 @@ FUSED = [step for step in STEPS if step.startswith(("conv_groupnorm_", "conv_sig
 
 
 def several_tiles(step, inputs):
-    """A fused model's instance whose image has several tiles, the last ones ragged, and whose last channels fill no set of eight."""
-    sizes = {"batch_size": 2, "in_channels": 9, "out_channels": 20, "height": 39, "width": 71}
+    """A fused model's instance whose image has several tiles, the last ones ragged, and whose last channels fill no set
+    of eight.
+    """
+    sizes: dict[str, object] = {"batch_size": 2, "in_channels": 9, "out_channels": 20, "height": 39, "width": 71}
     sizes["groups" if "logsumexp" in step else "num_groups"] = 5
     return instance_of(step, Case("several tiles", sizes, inputs))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", FUSED)
 @pytest.mark.parametrize("inputs", ["normal", "large_mean"])
 def test_fused_models_of_several_tiles(step, inputs):
@@ -178,6 +207,7 @@ def test_fused_models_of_several_tiles(step, inputs):
     assert error_of(solve(step, instance)[1], expected) <= tolerance(instance, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", FUSED)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_fused_models_hand_on_what_is_no_number(step, value):
@@ -188,7 +218,9 @@ def test_fused_models_hand_on_what_is_no_number(step, value):
     (eager,) = instance.eager()
     with torch.no_grad():
         got = model(*instance.inputs)
-    assert torch.equal(got.isnan(), eager.isnan()) and eager[1].isnan().all() == (not step.startswith("conv_sigmoid") or value != value)
+    assert torch.equal(got.isnan(), eager.isnan()) and eager[1].isnan().all() == (
+        not step.startswith("conv_sigmoid") or value != value
+    )
     torch.testing.assert_close(got, eager, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
@@ -203,11 +235,12 @@ def test_an_empty_batch_gives_an_empty_result(step):
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.skipif(not ON_CPU, reason="kernels that nvcc built have no checks")
 @pytest.mark.parametrize("step", STEPS)
 def test_no_check_finds_anything(step):
-    """Is the step free of races, unwritten memory, bad barriers and misaligned access, where x is aligned and where not?"""
+    """Is the step free of races, unwritten memory, bad barriers and misaligned access, where x is aligned and where
+    not?
+    """
     for case in ("prime sizes", "power of two"):
         instance = instance_of(step, case)
         with simt.check() as report, torch.no_grad():
@@ -221,7 +254,7 @@ def test_no_check_finds_anything(step):
 @pytest.mark.gpu
 @pytest.mark.parametrize("step", STEPS)
 def test_full_size(step):
-    """At KernelBench's size, are the first, a middle and the last image (row of a product) right? None needs another."""
+    """At KernelBench's size, are the first, a middle and the last image (or row of a product) right?"""
     instance = problem.find(STEPS[step]).instantiate(problem.find(STEPS[step]).full(), SEED, DEVICE)
     held_at_full_size(instance, solve(step, instance)[1])
 
@@ -242,18 +275,13 @@ def test_measured_times_fall(before, after):
     """Was each step faster on an H200 than the one before it?"""
     rows = json.loads(MEASURED.read_text())["steps"] if MEASURED.exists() else {}
     if not {before, after} <= set(rows):
-        pytest.skip("not measured yet: python benchmarks/references.py, on a GPU")
+        pytest.skip("not measured yet: python benchmarks/timing/steps.py, on a GPU")
     assert rows[after]["ms"] < rows[before]["ms"]
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_figures_are_of_this_source(step):
-    """Were the step's counters, and its measured time, taken from the code that stands here?"""
-    sys.path[:0] = [str(BENCHMARKS)]
-    try:
-        import references
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+    """Were the step's counters, and its measured time, taken from the present code?"""
     source = references.source(STEPS[step])
     assert {row["source"] for row in COUNTED if row["group"] == step} == {source}
     rows = json.loads(MEASURED.read_text())["steps"] if MEASURED.exists() else {}

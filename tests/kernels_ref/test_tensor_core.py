@@ -1,4 +1,6 @@
-"""conv2d_tensor_core beyond its ladder: the split answer in float32's class, and what older GPUs run instead of tensor cores."""
+"""conv2d_tensor_core beyond its ladder: the split answer in float32's class, and what older GPUs run instead of tensor
+cores.
+"""
 
 import contextlib
 import types
@@ -7,7 +9,7 @@ import pytest
 import torch
 
 import simt
-from grader import problem
+from grader.problems import problem
 from tests.kernels_ref.test_solutions import DEVICE, KERNELS_REF, ON_CPU, SEED, error_of, tolerance
 
 FOLDER = KERNELS_REF / "conv2d_tensor_core"
@@ -36,15 +38,19 @@ def solve(module, instance, **options):
         return model(*[x.clone() for x in instance.inputs])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FP32.cases(), ids=lambda case: case.name)
 def test_the_split_is_as_precise_as_float32(case):
     """Is 3xTF32 right where TF32 is not enough, reading and writing within bounds in both directions?"""
     instance = FP32.instantiate(case, SEED, DEVICE)
     (expected,) = instance.expected()
     for options in ({"guard": "end"}, {"guard": "front", "schedule": "reverse"}) if ON_CPU else ({},):
-        assert error_of(solve(load(FOLDER / "split.py"), instance, **options), expected) <= tolerance(instance, expected)
+        assert error_of(solve(load(FOLDER / "split.py"), instance, **options), expected) <= tolerance(
+            instance, expected
+        )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_CPU, reason="a GPU that has TF32 does not run it")
 @pytest.mark.parametrize("file", GUARDED, ids=lambda file: file.stem)
 def test_what_older_gpus_run(file):
@@ -58,4 +64,10 @@ def test_what_older_gpus_run(file):
 
 def test_all_tensor_core_kernels_are_guarded():
     """Does each file that uses TF32 also build for a GPU without it?"""
-    assert [file.stem for file in GUARDED] == ["solution", "split", "02_wmma", "03_register_fragments", "04_channels_side_by_side"]
+    assert [file.stem for file in GUARDED] == [
+        "solution",
+        "split",
+        "02_wmma",
+        "03_register_fragments",
+        "04_channels_side_by_side",
+    ]

@@ -15,18 +15,21 @@ import sys
 import threading
 import urllib.parse
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pexpect
 import psutil
 import pytest
 
+if TYPE_CHECKING:
+    from playwright.sync_api import ViewportSize
+
 ROOT = Path(__file__).parent.parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PATIENCE = 30_000  # ms for what takes a second or two on an idle machine
-SIZE = {"width": 1280, "height": 900}
+SIZE: "ViewportSize" = {"width": 1280, "height": 900}
 
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
 ]
 
@@ -45,7 +48,9 @@ class Lab:
         self.course = folder / "course"
         self.course.mkdir()
         for name in ("lessons", "kernels_student", "kernels_ref"):
-            shutil.copytree(ROOT / name, self.course / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__"))
+            shutil.copytree(
+                ROOT / name, self.course / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
+            )
         shutil.copy(ROOT / "Makefile", self.course)
         self.state = folder / "state"
         self.calls = []
@@ -65,7 +70,11 @@ class Lab:
         rogue.mkdir(parents=True)
         (rogue / "kernel.json").write_text('{"argv": ["false"], "display_name": "wrong", "language": "python"}')
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "JUPYTER", "GRADER", "NBVAL", "MAKE", "MFLAGS"))}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("PYTEST", "JUPYTER", "GRADER", "NBVAL", "MAKE", "MFLAGS"))
+        }
         outside = f"http://127.0.0.1:{self.listen()}"
         return kept | {
             "HOME": str(home),
@@ -123,7 +132,7 @@ def page():
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        made = browser.new_page(viewport=SIZE, color_scheme="light")
+        made: Any = browser.new_page(viewport=SIZE, color_scheme="light")
         made.set_default_timeout(PATIENCE)
         made.requests = []
         made.on("request", lambda request: made.requests.append(request.url))
@@ -241,13 +250,15 @@ CUT_OFF = """area => {
         const box = one.getBoundingClientRect();
         if (box.width && box.right > right) found.push(one.tagName + ": " + one.textContent.trim().slice(0, 60));
         const hides = one instanceof HTMLElement && getComputedStyle(one).overflowX !== "visible";
-        if (hides && one.scrollWidth > one.clientWidth + 1) found.push("scrolls: " + one.textContent.trim().slice(0, 60));
+        if (hides && one.scrollWidth > one.clientWidth + 1)
+            found.push("scrolls: " + one.textContent.trim().slice(0, 60));
     }
     for (const svg of area.querySelectorAll("svg[role=img]")) {
         const frame = svg.getBoundingClientRect();
         for (const text of svg.querySelectorAll("text")) {
             const box = text.getBoundingClientRect();
-            if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+            if (box.left < frame.left - 1 || box.right > frame.right + 1
+                || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
                 found.push("outside its picture: " + text.textContent);
         }
     }
@@ -257,7 +268,8 @@ CUT_OFF = """area => {
 # Words that lie on one another: text of a picture, or lines of the page.
 OVERLAPPING = """area => {
     const found = [];
-    const boxes = [...area.querySelectorAll("svg[role=img] text")].map(t => [t.textContent.trim(), t.getBoundingClientRect()]);
+    const texts = [...area.querySelectorAll("svg[role=img] text")];
+    const boxes = texts.map(t => [t.textContent.trim(), t.getBoundingClientRect()]);
     const walk = document.createTreeWalker(area, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
         if (!walk.currentNode.data.trim() || walk.currentNode.parentElement.closest("svg, .jp-OutputPrompt")) continue;
@@ -279,7 +291,8 @@ OVERLAPPING = """area => {
 FAINT = """area => {
     const parts = colour => colour.match(/[\\d.]+/g).map(Number);
     const light = rgb => {
-        const [r, g, b] = rgb.slice(0, 3).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        const linear = v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+        const [r, g, b] = rgb.slice(0, 3).map(v => linear(v / 255));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const behind = one => {
@@ -304,7 +317,7 @@ FAINT = """area => {
 # --- the tests --------------------------------------------------------------------------------------------------------
 
 
-def test_a_student_fails_sees_why_mends_it_and_passes(lab, page, pictures):
+def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
     """Can a student go from `make lab` through a failure, with its picture, to a pass, and end it all with Ctrl-C?
 
     One test, because two of these at once would be too much for two cores.
@@ -338,12 +351,14 @@ def test_a_student_fails_sees_why_mends_it_and_passes(lab, page, pictures):
 
     a_slow_save_is_no_other_programs(lab, page)
     another_programs_change_is_noticed(lab, page)
-    asked_nothing_of_the_network(lab, page)
+    assert_no_network_request(lab, page)
     ends_with_ctrl_c(lab)
 
 
 def a_slow_save_is_no_other_programs(lab, page):
-    """A save asked for while another is in progress waits, and then saves what was typed last: nobody is told of a changed file."""
+    """A save requested while another is in progress waits, and then saves what was typed last: no message reports a
+    changed file.
+    """
     written, held = [], []
 
     def hold(route):
@@ -363,7 +378,9 @@ def a_slow_save_is_no_other_programs(lab, page):
     page.keyboard.press("Control+s")
     page.wait_for_timeout(1000)  # for what must not come
     assert len(written) == 1 and not page.locator(".jp-Dialog").count()
-    with page.expect_response(lambda answer: len(written) == 2 and answer.request.method == "GET" and "01_naive_conv" in answer.url):
+    with page.expect_response(
+        lambda answer: len(written) == 2 and answer.request.method == "GET" and "01_naive_conv" in answer.url
+    ):
         held[0].continue_()  # then the second save begins, writes, and asks, too
     page.unroute_all()
     text = (lab.course / "lessons" / "01_naive_conv.ipynb").read_text()
@@ -373,7 +390,8 @@ def a_slow_save_is_no_other_programs(lab, page):
 def another_programs_change_is_noticed(lab, page):
     """What another program has written is not overwritten unasked."""
     notebook = lab.course / "lessons" / "01_naive_conv.ipynb"
-    page.locator('.lm-DockPanel .lm-TabBar-tab.jp-mod-dirty:has-text("01_naive_conv")').wait_for(state="detached")  # else autosave asks first
+    # else autosave asks first
+    page.locator('.lm-DockPanel .lm-TabBar-tab.jp-mod-dirty:has-text("01_naive_conv")').wait_for(state="detached")
     notebook.write_text(notebook.read_text() + "\n")
     new_cell(page, "'typed here'")
     page.keyboard.press("Control+s")
@@ -385,7 +403,7 @@ def another_programs_change_is_noticed(lab, page):
     assert "typed here" in notebook.read_text()
 
 
-def asked_nothing_of_the_network(lab, page):
+def assert_no_network_request(lab, page):
     """Neither the page nor the server called anything but this computer."""
     assert len(page.requests) > 50
     assert [url for url in page.requests if not url.startswith((lab.address.split("/lab")[0], "data:", "blob:"))] == []
@@ -396,14 +414,15 @@ def asked_nothing_of_the_network(lab, page):
 
 def ends_with_ctrl_c(lab):
     """One Ctrl-C ends make, the server and the kernel, without a question, an error or a process left."""
-    said = lab.interrupt()
-    assert "Shutting down" in said and "Error" not in said and "?" not in said
+    message = lab.interrupt()
+    assert "Shutting down" in message and "Error" not in message and "?" not in message
     assert len(lab.processes) >= 2  # the server, a kernel
     assert psutil.wait_procs(lab.processes, timeout=10)[1] == []
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_while_a_page_asks(lab):
-    """Does one Ctrl-C end the server, too, while pages ask it for files all the time, as JupyterLab's do now and then?"""
+    """Does one Ctrl-C end the server while pages request files all the time, as JupyterLab's do now and then?"""
     address = urllib.parse.urlsplit(lab.address)
     token = urllib.parse.parse_qs(address.query)["token"][0]
     answers = queue.SimpleQueue()
@@ -426,7 +445,8 @@ def test_ctrl_c_ends_it_while_a_page_asks(lab):
 
 FLAWED = """<style>pre { width: 200px; overflow: hidden } svg { display: block }</style>
 <div style="width: 500px; color: #777; background: #888">grey on grey</div>
-<div style="width: 500px; position: relative"><p style="position: absolute; margin: 0">one</p><p style="position: absolute; margin: 0">two</p></div>
+<div style="width: 500px; position: relative"><p style="position: absolute; margin: 0">one</p>
+<p style="position: absolute; margin: 0">two</p></div>
 <pre>a line that is much too long for the box that it is in</pre>
 <svg role="img" width="100" height="50"><text x="60" y="20">far too long</text></svg>"""
 

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 import grader
-from grader import student
+from grader.problems import exercises
 
 ROOT = Path(__file__).parent.parent.parent
 LESSONS = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
@@ -19,10 +19,32 @@ def code(path):
     return [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
 
 
-COMMON = {"line", "kernel", "thread", "block", "cuda", "source", "that", "this", "with", "from", "same", "which", "pytorc"}  # words of every output, cut at six letters
+# words of every output, cut at six letters
+COMMON = {
+    "line",
+    "kernel",
+    "thread",
+    "block",
+    "cuda",
+    "source",
+    "that",
+    "this",
+    "with",
+    "from",
+    "same",
+    "which",
+    "pytorc",
+}
 
-EXERCISES = sorted({name for path in LESSONS for cell in code(path) for name in re.findall(r'grader\.check\("(\w+)"', cell.source)})
-SPECIMENS = [(path.stem, name) for path in LESSONS for cell in code(path) for name in re.findall(r"specimens/(\w+)\.py", cell.source)]
+EXERCISES = sorted(
+    {name for path in LESSONS for cell in code(path) for name in re.findall(r'grader\.check\("(\w+)"', cell.source)}
+)
+SPECIMENS = [
+    (path.stem, name)
+    for path in LESSONS
+    for cell in code(path)
+    for name in re.findall(r"specimens/(\w+)\.py", cell.source)
+]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -31,13 +53,13 @@ def test_untouched_is_not_attempted(name):
     assert grader.check(name).verdict.outcome.value == "not_attempted"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_solution_passes(name, tmp_path, monkeypatch):
     """Does each exercise's cell pass, run in a course whose student's file is the reference?"""
     (tmp_path / "lessons").mkdir()
     (tmp_path / "kernels_student").mkdir()
-    (tmp_path / "kernels_student" / f"{name}.py").write_text(student.source_of(name).read_text())
+    (tmp_path / "kernels_student" / f"{name}.py").write_text(exercises.source_of(name).read_text())
     monkeypatch.chdir(tmp_path / "lessons")
     verdict = grader.check(name).verdict
     assert verdict.outcome.value == "passed", verdict
@@ -45,14 +67,19 @@ def test_solution_passes(name, tmp_path, monkeypatch):
 
 
 def test_every_exercise_of_the_course_is_in_a_lesson():
-    """Is there no exercise in kernels_student that no lesson sets, but those that a lesson's text names as more of the same?"""
+    """Is there no exercise in kernels_student that no lesson sets, but those that a lesson's text names as more of the
+    same?
+    """
     text = "".join(cell.source for path in LESSONS for cell in nbformat.read(path, 4).cells)
-    assert [name for name in student.exercises() if not re.search(rf"\b{name}\b", text)] == []
+    assert [name for name in exercises.exercises() if not re.search(rf"\b{name}\b", text)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lesson", "specimen"), SPECIMENS)
 def test_specimens_fail_as_the_text_says(lesson, specimen):
-    """Does a broken kernel that a lesson grades get the verdict that it must get, and is the failure's line or reason in the lesson?"""
+    """Does a broken kernel that a lesson grades get the verdict that it must get, and is the failure's line or reason
+    in the lesson?
+    """
     want = EXPECTED[specimen]
     verdict = grader.check(ROOT / "tests" / "specimens" / f"{specimen}.py").verdict
     failed = next(stage for stage in verdict.stages if stage.status.value == "failed")
@@ -61,7 +88,9 @@ def test_specimens_fail_as_the_text_says(lesson, specimen):
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_what_breaks_is_explained(path):
-    """Is there, for each part "Break it", a failure in its outputs, and prose around it that takes up a figure or a name from there?"""
+    """Is there, for each part "Break it", a failure in its outputs, and prose around it that takes up a figure or a
+    name from there?
+    """
     parts, current = [], None
     for cell in nbformat.read(path, 4).cells:
         if cell.cell_type == "markdown":
@@ -73,11 +102,15 @@ def test_what_breaks_is_explained(path):
                 if current:
                     current["text"] += piece
         elif current:
-            current["shown"] += "".join("".join(o.get("text", "") or o.get("data", {}).get("text/plain", "")) for o in cell.outputs)
+            current["shown"] += "".join(
+                "".join(o.get("text", "") or o.get("data", {}).get("text/plain", "")) for o in cell.outputs
+            )
     broken = [part for part in parts if part["title"].startswith("Break it")]
     assert broken
     for part in broken:
-        shown, told = part["shown"].replace(",", ""), part["text"].replace(",", "").lower()
+        shown, body = part["shown"].replace(",", ""), part["text"].replace(",", "").lower()
         names = {word[:6] for word in re.findall(r"[a-z]{4,}", shown.lower())} - COMMON
         assert shown.strip(), part["title"]
-        assert any(re.search(rf"\b{figure}\b", told) for figure in re.findall(r"\d\d+", shown)) or any(name in told for name in names), part["title"]
+        assert any(re.search(rf"\b{figure}\b", body) for figure in re.findall(r"\d\d+", shown)) or any(
+            name in body for name in names
+        ), part["title"]

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import itertools
 import json
 import re
 import textwrap
@@ -13,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
 LINE = 100  # characters: about what a browser shows in one line
-LADDER = r"From (\w+) \((.+?)\) to (\w+) \((.+?)\) the steps of (\w+) become ([\d.]+) times as fast\."
+LADDER = r"Steps of (\w+): (\w+) \((.+?)\) is ([\d.]+) times as fast as (\w+) \((.+?)\)\."
 
 each_lesson = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -35,7 +36,11 @@ def prose(path):
 
 def numbers(words):
     """The lessons that words like "3, 4 and 5" or "1 to 6" name."""
-    return {n for first, last in re.findall(r"(\d+)(?: to (\d+))?", words) for n in range(int(first), int(last or first) + 1)}
+    return {
+        n
+        for first, last in re.findall(r"(\d+)(?: to (\d+))?", words)
+        for n in range(int(first), int(last or first) + 1)
+    }
 
 
 def seconds(shown):
@@ -46,6 +51,7 @@ def seconds(shown):
 @functools.cache
 def pictures():
     spec = importlib.util.spec_from_file_location("pictures", ROOT / "lessons" / "pictures.py")
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -79,11 +85,11 @@ def test_headings_skip_no_level(path):
     """Is there one title, and no heading more than one level below the one before?"""
     levels = [len(marks) for marks, _ in headings(path)]
     assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:]))
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 @each_lesson
-def test_a_sentence_stands_before_each_code_cell(path):
+def test_a_sentence_precedes_each_code_cell(path):
     """Is every code cell introduced by text that ends as a sentence does?"""
     all_cells = nbformat.read(path, 4).cells
     for before, cell in zip([None, *all_cells], all_cells):
@@ -112,6 +118,7 @@ def test_pictures_have_alt_text(path):
     assert not re.search(r"!\[\]\(", text(path))
 
 
+@pytest.mark.slow
 @each_lesson
 def test_pictures_show_the_data_of_today(path):
     """Is the alt text of each committed picture that one that pictures.py makes now, of what was measured last?"""
@@ -124,13 +131,20 @@ def test_pictures_show_the_data_of_today(path):
 
 @each_lesson
 def test_ladders_show_the_times_of_the_steps(path):
-    """Has each committed ladder its first and last time, and how many times as fast that is, from benchmarks/data/steps.json?"""
+    """Has each committed ladder its first and last time, and how many times as fast that is, from
+    benchmarks/data/steps.json?
+    """
     steps = json.loads((ROOT / "benchmarks" / "data" / "steps.json").read_text())["steps"]
-    alts = [o.metadata["image/png"]["alt"] for cell in cells(path, "code") for o in cell.outputs if "image/png" in o.get("data", {})]
-    ladders = [alt for alt in alts if alt.startswith("From ")]
+    alts = [
+        o.metadata["image/png"]["alt"]
+        for cell in cells(path, "code")
+        for o in cell.outputs
+        if "image/png" in o.get("data", {})
+    ]
+    ladders = [alt for alt in alts if alt.startswith("Steps of ")]
     assert bool(ladders) == ("_ladder()" in "".join(cell.source for cell in cells(path, "code")))
     for alt in ladders:
-        first, before, last, after, problem, times = re.fullmatch(LADDER, alt).groups()
+        problem, last, after, times, first, before = re.fullmatch(LADDER, alt).groups()
         slow, fast = (steps[f"{problem}/{step}"]["ms"] for step in (first, last))
         assert (seconds(before), seconds(after)) == pytest.approx((slow / 1e3, fast / 1e3), rel=0.005), alt
         assert float(times) == pytest.approx(slow / fast, rel=0.05), alt  # two digits
@@ -148,12 +162,14 @@ def test_lessons_need_what_the_readme_says():
     needs = {int(number): numbers(column) for number, column in table}
     assert list(needs) == [int(path.name[:2]) for path in FILES]
     for path in FILES:
-        said = re.search(r"You need lessons? (.+?)\.\s", text(path))
-        assert closure(numbers(said[1] if said else ""), needs) == closure(needs[int(path.name[:2])], needs), path.name
+        needed = re.search(r"You need lessons? (.+?)\.\s", text(path))
+        assert closure(numbers(needed[1] if needed else ""), needs) == closure(needs[int(path.name[:2])], needs), (
+            path.name
+        )
 
 
 @each_lesson
-def test_links_lead_somewhere(path):
+def test_links_have_targets(path):
     """Does every relative link, and every file that a lesson names, exist?"""
     targets = re.findall(r"\]\(([^)]+)\)", text(path))
     assert targets
@@ -173,7 +189,9 @@ def test_was_run_in_order(path):
 
 @each_lesson
 def test_grades_its_exercise(path):
-    """Does the lesson grade its students' files by name (others are paths), and show what is printed before they are solved?"""
+    """Does the lesson grade its students' files by name (others are paths), and show what is printed before they are
+    solved?
+    """
     graded = [cell for cell in cells(path, "code") if re.search(r'grader\.check\("\w+"', cell.source)]
     assert graded
     for cell in graded:
@@ -190,6 +208,7 @@ def test_folded_solution_of_lesson_1_is_the_reference():
     assert shown == textwrap.dedent(section)
 
 
+@pytest.mark.slow
 def test_every_picture_is_used_and_described():
     """Does each function of pictures.py return a PNG with alt text, and does a lesson show it?"""
     names = re.findall(r"^def ([a-z]\w*)", (ROOT / "lessons" / "pictures.py").read_text(), re.MULTILINE)

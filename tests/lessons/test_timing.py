@@ -1,6 +1,5 @@
-"""Do the kernels that benchmarks/timing.py times do what it says, and does its data file show what lesson 10 says?"""
+"""Do the kernels of benchmarks/timing/timing.py do what it says, and does its data file show what lesson 10 says?"""
 
-import importlib.util
 import json
 import re
 import statistics
@@ -10,13 +9,10 @@ import pytest
 import torch
 
 import simt
+from benchmarks.timing import timing
 
 ROOT = Path(__file__).parent.parent.parent
 DATA = ROOT / "benchmarks" / "data" / "timing.json"
-
-spec = importlib.util.spec_from_file_location("timing", ROOT / "benchmarks" / "timing.py")
-timing = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(timing)
 
 PARTS = timing.ALONE + timing.TOGETHER
 median = statistics.median
@@ -30,10 +26,11 @@ def kernels():
 @pytest.fixture(scope="module")
 def data():
     if not DATA.exists():
-        pytest.skip("python benchmarks/timing.py has not been run on a GPU yet")
+        pytest.skip("python benchmarks/timing/timing.py has not been run on a GPU yet")
     return json.loads(DATA.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [4, 252, 1024, 4100])
 def test_scale_touches_each_element_once(kernels, n):
     """Is every element written, from its own, so that the bytes are 8 a float?"""
@@ -64,6 +61,7 @@ def test_chains_does_so_many_operations(kernels):
 
 def test_its_head_names_every_part():
     """Is each part that is measured described at the head, in that order, and no other?"""
+    assert timing.__doc__ is not None
     described = re.findall(r"^    (\w+)  +\S", timing.__doc__, re.MULTILINE)
     assert described == [part.__name__ for part in PARTS]
 
@@ -75,7 +73,9 @@ def test_the_file_is_complete(data):
 
 
 def test_it_shows_what_the_lesson_says(data):
-    """Are launches quick without a wait, first calls slow, a warm L2 fast while the data fit, another stream unseen, zeros kind?"""
+    """Are launches quick without a wait, first calls slow, a warm L2 fast while the data fit, another stream unseen,
+    zeros kind?
+    """
     assert 5 * median(data["sync"]["without"]) < median(data["sync"]["events"]) < median(data["sync"]["with"])
     assert median(data["sync"]["row"]) < median(data["sync"]["events"])
     costs = {name: median(times) for name, times in data["overhead"].items()}
@@ -90,15 +90,17 @@ def test_it_shows_what_the_lesson_says(data):
 
 
 def test_the_paired_times_are_those_of_known_ratios(data):
-    """Does a kernel differ from its copy by less than a percent, and surely from one with 3 % more to do, though by less than 3 %?"""
-    from grader import clock
+    """Does a kernel differ from its copy by less than a percent, and surely from one with 3 % more to do, though by
+    less than 3 %?
+    """
+    from grader.judging import clock
 
     samples = data["samples"]
     assert len(samples["kernel"]) == len(samples["same"]) == len(samples["more"]) >= 500
     same = clock.ratio("its copy", samples["same"], samples["kernel"])
     more = clock.ratio("3 % more", samples["more"], samples["kernel"])
     assert abs(same.speedup - 1) < 0.01
-    assert 1.01 < more.low and more.high < 1.03
+    assert more.low > 1.01 and more.high < 1.03
 
 
 def test_zeros_are_multiplied_faster(data):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any, ClassVar
 
 import torch
 import torch.utils.cpp_extension
@@ -29,7 +30,7 @@ _FLAGS = [
 ]
 
 
-def load(cuda: str, declarations: list[str]):
+def load(cuda: str, declarations: list[str]) -> Any:
     """The extension module of a CUDA source whose host functions are declared by `declarations`."""
     source = _INCLUDES + cuda
     name = "headers_" + hashlib.sha256(source.encode()).hexdigest()[:12]
@@ -49,9 +50,15 @@ class Expressions:
     add("double", {"x": "double"}, ["rsqrt(x)"]) then run(number, x) gives a tensor (expressions, n).
     """
 
-    _TORCH = {
-        "float": torch.float32, "double": torch.float64, "int": torch.int32, "long long": torch.int64,
-        "unsigned": torch.int32, "unsigned long long": torch.int64, "unsigned short": torch.int16, "short": torch.int16,
+    _TORCH: ClassVar[dict[str, torch.dtype]] = {
+        "float": torch.float32,
+        "double": torch.float64,
+        "int": torch.int32,
+        "long long": torch.int64,
+        "unsigned": torch.int32,
+        "unsigned long long": torch.int64,
+        "unsigned short": torch.int16,
+        "short": torch.int16,
     }
 
     def __init__(self) -> None:
@@ -73,7 +80,10 @@ class Expressions:
             declaration = f"void f{number}({''.join(f'torch::Tensor {name}, ' for name in inputs)}torch::Tensor out)"
             arguments = "".join(f"POINTER(const {kind}, {name}), " for name, kind in inputs.items())
             first = next(iter(inputs))
-            text += f"{declaration} {{ int n = {first}.numel(); k{number}<<<(n + 127) / 128, 128>>>({arguments}POINTER({result}, out), n); }}\n"
+            text += (
+                f"{declaration} {{ int n = {first}.numel(); "
+                f"k{number}<<<(n + 127) / 128, 128>>>({arguments}POINTER({result}, out), n); }}\n"
+            )
             declarations.append(declaration)
         return text, declarations
 

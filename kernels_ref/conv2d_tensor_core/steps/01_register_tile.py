@@ -1,11 +1,12 @@
 """conv2d_tensor_core, step 1: the product in float32, without tensor cores.
 
 The convolution is weight (OC, K) times columns (K, pixels), K = C * KH * KW, and the columns are never written down: a
-block fetches its tile of them from x itself, at a pixel's place plus a window position's offset. It makes 64 x 128 values
-of y, each thread 8 x 4 of them in registers. This is the last step of im2col_conv, with eight times as many channels.
+block fetches its tile of them from x itself, at a pixel's place plus a window position's offset. It makes 64 x 128
+values of y, each thread 8 x 4 of them in registers. This is the last step of im2col_conv, with eight times as many
+channels.
 
-Bought: no columns in memory, which are nine times as large as x. One image takes 4.6 million multiplications, a warp at a
-time, and 0.87 million requests to shared memory for them.
+Bought: no columns in memory, which are nine times as large as x. One image takes 4.6 million multiplications, a warp at
+a time, and 0.87 million requests to shared memory for them.
 """
 
 import torch

@@ -1,12 +1,13 @@
 """conv2d_tensor_core, step 2: tensor cores multiply, in TF32.
 
-Before, every product was an instruction's 32nd part. Now a warp multiplies a 16 x 8 piece of weight by an 8 x 16 piece of
-columns in one go: mma_sync. What goes in is rounded to TF32 on its way into shared memory, once for all the warps that read
-it; sums stay in float32. Rows in shared memory are 4 or 8 floats longer than needed, or the lanes' 8 x 4 elements of a
-fragment would meet in the same banks. The result goes through shared memory too, for rows of y begin anywhere.
+Before, every product was an instruction's 32nd part. Now a warp multiplies a 16 x 8 piece of weight by an 8 x 16 piece
+of columns in one go: mma_sync. What goes in is rounded to TF32 on its way into shared memory, once for all the warps
+that read it; sums stay in float32. Rows in shared memory are 4 or 8 floats longer than needed, or the lanes' 8 x 4
+elements of a fragment would meet in the same banks. The result goes through shared memory too, for rows of y begin
+anywhere.
 
-Bought: 70,272 products of fragments for one image where there were 4.6 million multiplications; wavefronts of loads from
-shared memory fall from 1.16 to 0.64 million. Without the padding they would be 3.45 million.
+Bought: 70,272 products of fragments for one image where there were 4.6 million multiplications; wavefronts of loads
+from shared memory fall from 1.16 to 0.64 million. Without the padding they would be 3.45 million.
 """
 
 import torch
@@ -96,7 +97,8 @@ conv_kernel(const float* __restrict__ weight, const float* __restrict__ x, const
     x += n * C * H * W;
     y += n * OC * pixels;
 
-    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last one's.
+    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last
+    // one's.
     const int w_k = threadIdx.x % TILE_K, first_row = threadIdx.x / TILE_K;
     const int column = threadIdx.x % TILE_COLUMNS, first_k = threadIdx.x / TILE_COLUMNS;
     const int64_t pixel = min(column0 + column, pixels - 1);

@@ -1,12 +1,12 @@
 """conv2d_tensor_core, step 3: each warp makes four fragments of y.
 
-Before, a warp fetched two fragments from shared memory for every product of 16 x 16 x 8. Now it makes 32 x 32 values of y:
-of two fragments of weight and two of columns come four products. A block makes 64 x 128 values, with half as many warps for
-twice as many, so that a tile of weight, too, serves twice as many pixels. And the next tiles are on their way to registers
-while the warps multiply these.
+Before, a warp fetched two fragments from shared memory for every product of 16 x 16 x 8. Now it makes 32 x 32 values of
+y: of two fragments of weight and two of columns come four products. A block makes 64 x 128 values, with half as many
+warps for twice as many, so that a tile of weight, too, serves twice as many pixels. And the next tiles are on their way
+to registers while the warps multiply these.
 
-Bought: wavefronts of loads from shared memory fall from 0.64 to 0.36 million an image, requests for loads from global memory
-from 148,288 to 114,880.
+Bought: wavefronts of loads from shared memory fall from 0.64 to 0.36 million an image, requests for loads from global
+memory from 148,288 to 114,880.
 """
 
 import torch
@@ -110,7 +110,8 @@ conv_kernel(const float* __restrict__ weight, const float* __restrict__ x, const
     x += n * C * H * W;
     y += n * OC * pixels;
 
-    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last one's.
+    // A thread fills one column of w_tile and one of c_tile, always the same pixel's: past the last one, the last
+    // one's.
     const int w_k = threadIdx.x % TILE_K, first_row = threadIdx.x / TILE_K;
     const int column = threadIdx.x % TILE_COLUMNS, first_k = threadIdx.x / TILE_COLUMNS;
     const int64_t pixel = min(column0 + column, pixels - 1);

@@ -1,13 +1,14 @@
 """conv2d_tensor_core, step 4: x comes into shared memory once for all nine positions of the window.
 
-Before, each of a window's nine positions fetched its own shifted copy of x. A fragment cannot be loaded from a shifted row
-of pixels: it must begin at a multiple of 32 bytes. But with a pixel's eight channels side by side, 32 bytes, a shift is a
-whole pixel. So a block brings in 10 x 34 pixels of eight channels and reads them at nine places; the fragment of columns is
-col_major: what lies side by side is k. A small kernel first arranges weight to match, rounded, so that tiles of it are
-copied float4 by float4. A warp makes 64 channels of 32 pixels: eight products of six fragments.
+Before, each of a window's nine positions fetched its own shifted copy of x. A fragment cannot be loaded from a shifted
+row of pixels: it must begin at a multiple of 32 bytes. But with a pixel's eight channels side by side, 32 bytes, a
+shift is a whole pixel. So a block brings in 10 x 34 pixels of eight channels and reads them at nine places; the
+fragment of columns is col_major: what lies side by side is k. A small kernel first arranges weight to match, rounded,
+so that tiles of it are copied float4 by float4. A warp makes 64 channels of 32 pixels: eight products of six fragments.
 
-Bought: requests for loads from global memory fall from 114,880 to 25,344 an image, for stores to shared memory from 111,724
-to 11,520. Loads of fragments fall too, to 0.30 million wavefronts, though two and two rows of pixels meet in a bank.
+Bought: requests for loads from global memory fall from 114,880 to 25,344 an image, for stores to shared memory from
+111,724 to 11,520. Loads of fragments fall too, to 0.30 million wavefronts, though two and two rows of pixels meet in a
+bank.
 """
 
 import torch
@@ -95,7 +96,8 @@ struct Sums {
 __device__ float rounded(float value) { return value; }
 #endif
 
-// weight (OC, C, KH, KW) -> arranged (OC / TILE_OC, C / TILE_C, KH, KW, TILE_OC, TILE_C), rounded up, filled with zeros.
+// weight (OC, C, KH, KW) -> arranged (OC / TILE_OC, C / TILE_C, KH, KW, TILE_OC, TILE_C), rounded up, filled with
+// zeros.
 __global__ void arrange_kernel(const float* weight, float* arranged, int64_t total, int C, int OC, int KH, int KW,
                                int c_tiles) {
     const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -395,6 +395,15 @@ class ModelNew(nn.Module):
     def forward(self, x):
         gn = self.group_norm
         return kernels.conv_groupnorm_maxpool_forward(
-            x, self.conv.weight, self.conv.bias, gn.weight, gn.bias, self.scale,
-            gn.num_groups, gn.eps, self.pool, self.clamp_min, self.clamp_max,
+            x,
+            self.conv.weight,
+            self.conv.bias,
+            gn.weight,
+            gn.bias,
+            self.scale,
+            gn.num_groups,
+            gn.eps,
+            self.pool,
+            self.clamp_min,
+            self.clamp_max,
         )

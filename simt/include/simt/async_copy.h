@@ -1,13 +1,13 @@
-// Asynchronous copies, whoever asks for them: the source is read at the call, the target written when it has been waited
-// for, so that a kernel that forgets to wait sees what was there before.
+// Asynchronous copies for all of CUDA's interfaces. The source is read at the call and the target is written at the
+// wait, so that a kernel that forgets to wait sees the old content.
 #pragma once
 
 #include <simt/runtime.h>
 
 namespace simt {
 
-// bytes: 1, 2, 4, 8 or 16; both addresses are multiples of it. place: what the block's threads copy for together, or null
-// for the thread's own batch.
+// bytes: 1, 2, 4, 8 or 16; both addresses are multiples of it. place: what the block's threads copy for together, or
+// null for the thread's own batch.
 SIMT_INLINE void begin_copy(void* target, const void* source, std::size_t bytes, const volatile void* place = nullptr) {
   CopyBits bits;
   switch (bytes) {
@@ -17,8 +17,10 @@ SIMT_INLINE void begin_copy(void* target, const void* source, std::size_t bytes,
     case 2: bits = *(const unsigned short*)source; break;
     default: bits = *(const unsigned char*)source;
   }
-  if (place) copy_later_at(place, target, bytes, bits);
-  else copy_later(target, bytes, bits);
+  if (place)
+    copy_later_at(place, target, bytes, bits);
+  else
+    copy_later(target, bytes, bits);
 }
 
 SIMT_INLINE void write_copy(Arrival to, CopyBits bits) {
@@ -42,10 +44,10 @@ SIMT_INLINE void end_copies_prior(std::size_t prior) {
   if (committed > prior) end_copies(committed - (unsigned)prior);
 }
 
-// A share of a copy that `count` threads make together, in pieces: this thread is number `rank`. What does not fill a
-// piece is left out.
-SIMT_INLINE void begin_copy_of(std::size_t piece, void* target, const void* source, std::size_t bytes, std::size_t rank, std::size_t count,
-                               const volatile void* place = nullptr) {
+// Copies this thread's share, as number `rank`, of a copy that `count` threads make together, in pieces. A remainder
+// that does not fill a piece is left out.
+SIMT_INLINE void begin_copy_of(std::size_t piece, void* target, const void* source, std::size_t bytes, std::size_t rank,
+                               std::size_t count, const volatile void* place = nullptr) {
   for (std::size_t at = piece * rank; at + piece <= bytes; at += piece * count)
     begin_copy((char*)target + at, (const char*)source + at, piece, place);
 }

@@ -57,7 +57,8 @@ namespace detail {
 
 template <class T>
 struct Words {
-  static_assert(__is_trivially_copyable(T) && sizeof(T) <= 32, "a group exchanges values of at most 32 bytes that can be copied as bytes");
+  static_assert(__is_trivially_copyable(T) && sizeof(T) <= 32,
+                "a group exchanges values of at most 32 bytes that can be copied as bytes");
   static constexpr unsigned count = (sizeof(T) + 7) / 8;
   std::uint64_t word[count] = {};
 };
@@ -105,7 +106,9 @@ class thread_block_tile<Size, void> : public thread_group {
   }
   int any(int predicate, int line = __builtin_LINE()) const { return __any_sync(lanes_, predicate, line); }
   int all(int predicate, int line = __builtin_LINE()) const { return __all_sync(lanes_, predicate, line); }
-  unsigned ballot(int predicate, int line = __builtin_LINE()) const { return __ballot_sync(lanes_, predicate, line) >> start(); }
+  unsigned ballot(int predicate, int line = __builtin_LINE()) const {
+    return __ballot_sync(lanes_, predicate, line) >> start();
+  }
   template <class T> unsigned match_any(T value, int line = __builtin_LINE()) const {
     return __match_any_sync(lanes_, value, line) >> start();
   }
@@ -115,7 +118,9 @@ class thread_block_tile<Size, void> : public thread_group {
 
  protected:
   thread_block_tile(unsigned meta_rank, unsigned meta_size)
-      : thread_group((Size == 32 ? ~0u : (1u << Size % 32) - 1) << start()), meta_rank_(meta_rank), meta_size_(meta_size) {}
+      : thread_group((Size == 32 ? ~0u : (1u << Size % 32) - 1) << start()),
+        meta_rank_(meta_rank),
+        meta_size_(meta_size) {}
   static unsigned start() { return simt::lane() / Size * Size; }
 
   unsigned meta_rank_, meta_size_;
@@ -134,7 +139,8 @@ thread_block_tile<Size, thread_block> tiled_partition(const thread_block&) {
   return {simt::linear_thread() / Size, (thread_block::num_threads() + Size - 1) / Size};
 }
 template <unsigned Size, unsigned ParentSize, class Grandparent>
-thread_block_tile<Size, thread_block_tile<ParentSize, Grandparent>> tiled_partition(const thread_block_tile<ParentSize, Grandparent>&) {
+thread_block_tile<Size, thread_block_tile<ParentSize, Grandparent>> tiled_partition(
+    const thread_block_tile<ParentSize, Grandparent>&) {
   static_assert(Size <= ParentSize, "a tile can't be larger than the tile it is part of");
   return {simt::linear_thread() % ParentSize / Size, ParentSize / Size};
 }
@@ -154,15 +160,19 @@ class coalesced_group : public thread_group {
   }
   template <class T> T shfl_up(T value, unsigned delta, int line = __builtin_LINE()) const {
     const unsigned rank = thread_rank();
-    return detail::shuffled(lanes_, value, delta > rank ? simt::lane() : lane_at((int)(rank - delta)), "shfl_up()", line);
+    return detail::shuffled(lanes_, value, delta > rank ? simt::lane() : lane_at((int)(rank - delta)), "shfl_up()",
+                            line);
   }
   template <class T> T shfl_down(T value, unsigned delta, int line = __builtin_LINE()) const {
     const unsigned rank = thread_rank();
-    return detail::shuffled(lanes_, value, delta >= size() - rank ? simt::lane() : lane_at((int)(rank + delta)), "shfl_down()", line);
+    return detail::shuffled(lanes_, value, delta >= size() - rank ? simt::lane() : lane_at((int)(rank + delta)),
+                            "shfl_down()", line);
   }
   int any(int predicate, int line = __builtin_LINE()) const { return __any_sync(lanes_, predicate, line); }
   int all(int predicate, int line = __builtin_LINE()) const { return __all_sync(lanes_, predicate, line); }
-  unsigned ballot(int predicate, int line = __builtin_LINE()) const { return by_rank(__ballot_sync(lanes_, predicate, line)); }
+  unsigned ballot(int predicate, int line = __builtin_LINE()) const {
+    return by_rank(__ballot_sync(lanes_, predicate, line));
+  }
   template <class T> unsigned match_any(T value, int line = __builtin_LINE()) const {
     return by_rank(__match_any_sync(lanes_, value, line));
   }
@@ -192,7 +202,9 @@ struct detail::Make {
   }
 };
 
-inline coalesced_group coalesced_threads(int line = __builtin_LINE()) { return detail::Make::coalesced(simt::active_mask(line), 0, 1); }
+inline coalesced_group coalesced_threads(int line = __builtin_LINE()) {
+  return detail::Make::coalesced(simt::active_mask(line), 0, 1);
+}
 
 // ---- partitions whose size is known only when they are made ----
 
@@ -215,7 +227,9 @@ inline coalesced_group tiled_partition(const coalesced_group& parent, unsigned s
 // Threads of the group with the same label; groups are numbered by the first lane of each.
 template <class Group, class T>
 coalesced_group labeled_partition(const Group& group, T label, int line = __builtin_LINE()) {
-  static_assert(requires { group.meta_group_size(); }, "labeled_partition works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(
+      requires { group.meta_group_size(); },
+      "labeled_partition works on a tile or a coalesced group, not on a block or the grid");
   static_assert(sizeof(T) <= 8, "a label has at most 8 bytes");
   std::uint64_t bits = 0;
   __builtin_memcpy(&bits, &label, sizeof(T));
@@ -231,7 +245,9 @@ coalesced_group labeled_partition(const Group& group, T label, int line = __buil
 }
 template <class Group>
 coalesced_group binary_partition(const Group& group, bool predicate, int line = __builtin_LINE()) {
-  static_assert(requires { group.meta_group_size(); }, "binary_partition works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(
+      requires { group.meta_group_size(); },
+      "binary_partition works on a tile or a coalesced group, not on a block or the grid");
   const simt::Exchange met = simt::exchange(group.lanes(), predicate, "binary_partition()", line);
   return detail::Make::coalesced(simt::matching(met, predicate), predicate, 2);
 }
@@ -247,29 +263,37 @@ class grid_group : public thread_group {
   static unsigned long long num_blocks() { return 1ull * gridDim.x * gridDim.y * gridDim.z; }
   static unsigned long long num_threads() { return num_blocks() * thread_block::num_threads(); }
   static unsigned long long size() { return num_threads(); }
-  static unsigned long long block_rank() { return (1ull * blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x; }
+  static unsigned long long block_rank() {
+    return (1ull * blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  }
   static unsigned long long thread_rank() { return block_rank() * thread_block::num_threads() + simt::linear_thread(); }
   static dim3 group_dim() { return gridDim; }
   static dim3 dim_blocks() { return gridDim; }
   static dim3 dim_threads() { return {gridDim.x * blockDim.x, gridDim.y * blockDim.y, gridDim.z * blockDim.z}; }
   static dim3 block_index() { return blockIdx; }
   static dim3 thread_index() {
-    return {blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y, blockIdx.z * blockDim.z + threadIdx.z};
+    return {blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y * blockDim.y + threadIdx.y,
+            blockIdx.z * blockDim.z + threadIdx.z};
   }
 };
 
 inline grid_group this_grid() { return {}; }
 
 void thread_group::sync(int line) const {
-  if (lanes_) simt::exchange(lanes_, 0, "sync()", line);
-  else if (grid_) simt::grid_barrier(line);
-  else simt::barrier(line);
+  if (lanes_)
+    simt::exchange(lanes_, 0, "sync()", line);
+  else if (grid_)
+    simt::grid_barrier(line);
+  else
+    simt::barrier(line);
 }
 unsigned long long thread_group::num_threads() const {
   return lanes_ ? (unsigned)__popc(lanes_) : grid_ ? grid_group::num_threads() : thread_block::num_threads();
 }
 unsigned long long thread_group::thread_rank() const {
-  return lanes_ ? (unsigned)__popc(lanes_ & ((1u << simt::lane()) - 1)) : grid_ ? grid_group::thread_rank() : simt::linear_thread();
+  return lanes_  ? (unsigned)__popc(lanes_ & ((1u << simt::lane()) - 1))
+         : grid_ ? grid_group::thread_rank()
+                 : simt::linear_thread();
 }
 
 // ---- free functions on any group ----

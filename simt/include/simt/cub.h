@@ -1,4 +1,4 @@
-// The block's and the warp's primitives of cub; what a whole device does together is not here.
+// The block and warp primitives of cub, without those of the whole device.
 #pragma once
 
 #include <simt/cub_block.h>

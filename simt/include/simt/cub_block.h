@@ -23,7 +23,8 @@ SIMT_INLINE T total(const T (&input)[items], Op op) {
 }  // namespace detail
 
 // The result is thread 0's; what the others get is undefined.
-template <class T, int BLOCK_DIM_X, BlockReduceAlgorithm ALGORITHM = BLOCK_REDUCE_WARP_REDUCTIONS, int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
+template <class T, int BLOCK_DIM_X, BlockReduceAlgorithm ALGORITHM = BLOCK_REDUCE_WARP_REDUCTIONS, int BLOCK_DIM_Y = 1,
+          int BLOCK_DIM_Z = 1>
 class BlockReduce {
   static constexpr int threads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z, warps = (threads + 31) / 32;
   static constexpr const char* what = "cub::BlockReduce";
@@ -35,8 +36,12 @@ class BlockReduce {
   SIMT_INLINE BlockReduce() : storage_(detail::private_storage<TempStorage>()) {}
   SIMT_INLINE explicit BlockReduce(TempStorage& storage) : storage_(storage) {}
 
-  template <class Op> SIMT_INLINE T Reduce(T input, Op op, SIMT_HERE) { return reduce(input, op, threads, here.number); }
-  template <class Op> SIMT_INLINE T Reduce(T input, Op op, int num_valid, SIMT_HERE) { return reduce(input, op, num_valid, here.number); }
+  template <class Op> SIMT_INLINE T Reduce(T input, Op op, SIMT_HERE) {
+    return reduce(input, op, threads, here.number);
+  }
+  template <class Op> SIMT_INLINE T Reduce(T input, Op op, int num_valid, SIMT_HERE) {
+    return reduce(input, op, num_valid, here.number);
+  }
   template <int ITEMS, class Op> SIMT_INLINE T Reduce(T (&inputs)[ITEMS], Op op, SIMT_HERE) {
     return reduce(detail::total(inputs, op), op, threads, here.number);
   }
@@ -64,7 +69,8 @@ class BlockReduce {
 
 // A prefix functor gets the sum of the block's items, and returns what comes before them; the first warp calls it, and
 // the first thread's answer counts.
-template <class T, int BLOCK_DIM_X, BlockScanAlgorithm ALGORITHM = BLOCK_SCAN_RAKING, int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
+template <class T, int BLOCK_DIM_X, BlockScanAlgorithm ALGORITHM = BLOCK_SCAN_RAKING, int BLOCK_DIM_Y = 1,
+          int BLOCK_DIM_Z = 1>
 class BlockScan {
   static constexpr int threads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z, warps = (threads + 31) / 32;
   static constexpr const char* what = "cub::BlockScan";
@@ -87,16 +93,18 @@ class BlockScan {
     T before;
     scan(input, before, output, op, block_aggregate, here.number);
   }
-  template <class Op, class Prefix> SIMT_INLINE void InclusiveScan(T input, T& output, Op op, Prefix& prefix, SIMT_HERE) {
+  template <class Op, class Prefix> SIMT_INLINE void InclusiveScan(T input, T& output, Op op, Prefix& prefix,
+                                                                   SIMT_HERE) {
     T before, inclusive, aggregate;
     scan(input, before, inclusive, op, aggregate, here.number);
-    output = op(ask(prefix, aggregate, here.number), inclusive);
+    output = op(call_prefix(prefix, aggregate, here.number), inclusive);
   }
   template <class Op> SIMT_INLINE void ExclusiveScan(T input, T& output, T initial_value, Op op, SIMT_HERE) {
     T aggregate;
     ExclusiveScan(input, output, initial_value, op, aggregate, here);
   }
-  template <class Op> SIMT_INLINE void ExclusiveScan(T input, T& output, T initial_value, Op op, T& block_aggregate, SIMT_HERE) {
+  template <class Op> SIMT_INLINE void ExclusiveScan(T input, T& output, T initial_value, Op op, T& block_aggregate,
+                                                     SIMT_HERE) {
     T before, inclusive;
     scan(input, before, inclusive, op, block_aggregate, here.number);
     output = simt::linear_thread() ? op(initial_value, before) : initial_value;
@@ -110,14 +118,17 @@ class BlockScan {
     T inclusive;
     scan(input, output, inclusive, op, block_aggregate, here.number);
   }
-  template <class Op, class Prefix> SIMT_INLINE void ExclusiveScan(T input, T& output, Op op, Prefix& prefix, SIMT_HERE) {
+  template <class Op, class Prefix> SIMT_INLINE void ExclusiveScan(T input, T& output, Op op, Prefix& prefix,
+                                                                   SIMT_HERE) {
     T before, inclusive, aggregate;
     scan(input, before, inclusive, op, aggregate, here.number);
-    const T start = ask(prefix, aggregate, here.number);
+    const T start = call_prefix(prefix, aggregate, here.number);
     output = simt::linear_thread() ? op(start, before) : start;
   }
   SIMT_INLINE void InclusiveSum(T input, T& output, SIMT_HERE) { InclusiveScan(input, output, cub::Sum(), here); }
-  SIMT_INLINE void InclusiveSum(T input, T& output, T& block_aggregate, SIMT_HERE) { InclusiveScan(input, output, cub::Sum(), block_aggregate, here); }
+  SIMT_INLINE void InclusiveSum(T input, T& output, T& block_aggregate, SIMT_HERE) {
+    InclusiveScan(input, output, cub::Sum(), block_aggregate, here);
+  }
   template <class Prefix> SIMT_INLINE void InclusiveSum(T input, T& output, Prefix& prefix, SIMT_HERE) {
     InclusiveScan(input, output, cub::Sum(), prefix, here);
   }
@@ -131,7 +142,8 @@ class BlockScan {
 
   // ---- several items a thread, neighbours ----
 
-  template <int ITEMS, class Op> SIMT_INLINE void InclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op, SIMT_HERE) {
+  template <int ITEMS, class Op> SIMT_INLINE void InclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op,
+                                                                SIMT_HERE) {
     T aggregate;
     InclusiveScan(input, output, op, aggregate, here);
   }
@@ -145,7 +157,7 @@ class BlockScan {
   SIMT_INLINE void InclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op, Prefix& prefix, SIMT_HERE) {
     T before, inclusive, aggregate;
     scan(detail::total(input, op), before, inclusive, op, aggregate, here.number);
-    const T start = ask(prefix, aggregate, here.number);
+    const T start = call_prefix(prefix, aggregate, here.number);
     run_inclusive(input, output, op, simt::linear_thread() ? op(start, before) : start, true);
   }
   template <int ITEMS, class Op>
@@ -154,12 +166,14 @@ class BlockScan {
     ExclusiveScan(input, output, initial_value, op, aggregate, here);
   }
   template <int ITEMS, class Op>
-  SIMT_INLINE void ExclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], T initial_value, Op op, T& block_aggregate, SIMT_HERE) {
+  SIMT_INLINE void ExclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], T initial_value, Op op, T& block_aggregate,
+                                 SIMT_HERE) {
     T before, inclusive;
     scan(detail::total(input, op), before, inclusive, op, block_aggregate, here.number);
     run_exclusive(input, output, op, simt::linear_thread() ? op(initial_value, before) : initial_value);
   }
-  template <int ITEMS, class Op> SIMT_INLINE void ExclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op, SIMT_HERE) {
+  template <int ITEMS, class Op> SIMT_INLINE void ExclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op,
+                                                                SIMT_HERE) {
     T aggregate;
     ExclusiveScan(input, output, op, aggregate, here);
   }
@@ -181,25 +195,29 @@ class BlockScan {
   SIMT_INLINE void ExclusiveScan(T (&input)[ITEMS], T (&output)[ITEMS], Op op, Prefix& prefix, SIMT_HERE) {
     T before, inclusive, aggregate;
     scan(detail::total(input, op), before, inclusive, op, aggregate, here.number);
-    const T start = ask(prefix, aggregate, here.number);
+    const T start = call_prefix(prefix, aggregate, here.number);
     run_exclusive(input, output, op, simt::linear_thread() ? op(start, before) : start);
   }
   template <int ITEMS> SIMT_INLINE void InclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], SIMT_HERE) {
     InclusiveScan(input, output, cub::Sum(), here);
   }
-  template <int ITEMS> SIMT_INLINE void InclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], T& block_aggregate, SIMT_HERE) {
+  template <int ITEMS> SIMT_INLINE void InclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], T& block_aggregate,
+                                                     SIMT_HERE) {
     InclusiveScan(input, output, cub::Sum(), block_aggregate, here);
   }
-  template <int ITEMS, class Prefix> SIMT_INLINE void InclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], Prefix& prefix, SIMT_HERE) {
+  template <int ITEMS, class Prefix> SIMT_INLINE void InclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS],
+                                                                   Prefix& prefix, SIMT_HERE) {
     InclusiveScan(input, output, cub::Sum(), prefix, here);
   }
   template <int ITEMS> SIMT_INLINE void ExclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], SIMT_HERE) {
     ExclusiveScan(input, output, T{}, cub::Sum(), here);
   }
-  template <int ITEMS> SIMT_INLINE void ExclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], T& block_aggregate, SIMT_HERE) {
+  template <int ITEMS> SIMT_INLINE void ExclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], T& block_aggregate,
+                                                     SIMT_HERE) {
     ExclusiveScan(input, output, T{}, cub::Sum(), block_aggregate, here);
   }
-  template <int ITEMS, class Prefix> SIMT_INLINE void ExclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS], Prefix& prefix, SIMT_HERE) {
+  template <int ITEMS, class Prefix> SIMT_INLINE void ExclusiveSum(T (&input)[ITEMS], T (&output)[ITEMS],
+                                                                   Prefix& prefix, SIMT_HERE) {
     ExclusiveScan(input, output, cub::Sum(), prefix, here);
   }
 
@@ -226,7 +244,7 @@ class BlockScan {
     inclusive = own;
     aggregate = all;
   }
-  template <class Prefix> SIMT_INLINE T ask(Prefix& prefix, const T& aggregate, int line) {
+  template <class Prefix> SIMT_INLINE T call_prefix(Prefix& prefix, const T& aggregate, int line) {
     T* const shared = storage_.prefix.values();
     if (simt::linear_thread() < 32) {
       const T start = prefix(aggregate);
@@ -237,13 +255,15 @@ class BlockScan {
   }
   // input and output may be the same array.
   template <int ITEMS, class Op>
-  SIMT_INLINE static void run_inclusive(T (&input)[ITEMS], T (&output)[ITEMS], Op op, const T& before, bool has_before) {
+  SIMT_INLINE static void run_inclusive(T (&input)[ITEMS], T (&output)[ITEMS], Op op, const T& before,
+                                        bool has_before) {
     T sum = input[0];
     if (has_before) sum = op(before, sum);
     output[0] = sum;
     for (int i = 1; i < ITEMS; ++i) output[i] = sum = op(sum, input[i]);
   }
-  template <int ITEMS, class Op> SIMT_INLINE static void run_exclusive(T (&input)[ITEMS], T (&output)[ITEMS], Op op, T sum) {
+  template <int ITEMS, class Op> SIMT_INLINE static void run_exclusive(T (&input)[ITEMS], T (&output)[ITEMS], Op op,
+                                                                       T sum) {
     for (int i = 0; i < ITEMS; ++i) {
       const T next = op(sum, input[i]);
       output[i] = sum;

@@ -5,13 +5,22 @@
 
 namespace cub {
 
-// direct: each thread its own neighbours. striped: item i of all threads side by side, and so kept. vectorize: direct, in
-// pieces of up to 16 bytes. transpose: striped in memory, turned through shared memory; warp_transpose: by warps.
+// direct: each thread its own neighbours. striped: item i of all threads side by side, and so kept. vectorize: direct,
+// in pieces of up to 16 bytes. transpose: striped in memory, turned through shared memory; warp_transpose: by warps.
 enum BlockLoadAlgorithm {
-  BLOCK_LOAD_DIRECT, BLOCK_LOAD_STRIPED, BLOCK_LOAD_VECTORIZE, BLOCK_LOAD_TRANSPOSE, BLOCK_LOAD_WARP_TRANSPOSE, BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED
+  BLOCK_LOAD_DIRECT,
+  BLOCK_LOAD_STRIPED,
+  BLOCK_LOAD_VECTORIZE,
+  BLOCK_LOAD_TRANSPOSE,
+  BLOCK_LOAD_WARP_TRANSPOSE,
+  BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED
 };
 enum BlockStoreAlgorithm {
-  BLOCK_STORE_DIRECT, BLOCK_STORE_STRIPED, BLOCK_STORE_VECTORIZE, BLOCK_STORE_TRANSPOSE, BLOCK_STORE_WARP_TRANSPOSE,
+  BLOCK_STORE_DIRECT,
+  BLOCK_STORE_STRIPED,
+  BLOCK_STORE_VECTORIZE,
+  BLOCK_STORE_TRANSPOSE,
+  BLOCK_STORE_WARP_TRANSPOSE,
   BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED
 };
 
@@ -27,7 +36,9 @@ struct Striped {
   template <int items> SIMT_INLINE static int at(int thread, int i) { return i * threads + thread; }
 };
 struct WarpStriped {
-  template <int items> SIMT_INLINE static int at(int thread, int i) { return (thread / 32 * items + i) * 32 + thread % 32; }
+  template <int items> SIMT_INLINE static int at(int thread, int i) {
+    return (thread / 32 * items + i) * 32 + thread % 32;
+  }
 };
 
 // Elements beyond `valid` are left as they are.
@@ -46,14 +57,23 @@ SIMT_INLINE void give(int thread, Out out, T (&from)[items], int valid = 0x7ffff
   }
 }
 
-template <int bytes> struct Piece { typedef void type; };
-template <> struct Piece<4> { typedef unsigned type; };
-template <> struct Piece<8> { typedef unsigned long type; };
-template <> struct Piece<16> { typedef unsigned __int128 type; };
+template <int bytes> struct Piece {
+  typedef void type;
+};
+template <> struct Piece<4> {
+  typedef unsigned type;
+};
+template <> struct Piece<8> {
+  typedef unsigned long type;
+};
+template <> struct Piece<16> {
+  typedef unsigned __int128 type;
+};
 // What vectorize moves at a time: 4 or 2 items, as far as 16 bytes hold them.
 template <class T, int items>
-inline constexpr int piece_bytes = items % 4 == 0 && sizeof(T) * 4 <= 16 ? (int)sizeof(T) * 4
-                                   : items % 2 == 0 && sizeof(T) * 2 <= 16 ? (int)sizeof(T) * 2 : 0;
+inline constexpr int piece_bytes = items % 4 == 0 && sizeof(T) * 4 <= 16   ? (int)sizeof(T) * 4
+                                   : items % 2 == 0 && sizeof(T) * 2 <= 16 ? (int)sizeof(T) * 2
+                                                                           : 0;
 template <class T, int items>
 inline constexpr bool pieces = piece_bytes<T, items> == 4 || piece_bytes<T, items> == 8 || piece_bytes<T, items> == 16;
 
@@ -100,15 +120,21 @@ struct Turn {
     const int thread = (int)simt::linear_thread();
     T* const shared = room.values();
     for (int i = 0; i < items; ++i) shared[padded_at(From::template at<items>(thread, i))] = values[i];
-    if (warp_only) __syncwarp(~0u, line);
-    else simt::barrier(line);
+    if (warp_only)
+      __syncwarp(~0u, line);
+    else
+      simt::barrier(line);
     for (int i = 0; i < items; ++i) values[i] = shared[padded_at(To::template at<items>(thread, i))];
   }
 };
 struct NoTurn {};
 
-template <bool turns, class T, int threads, int items> struct Storage { typedef Turn<T, threads, items> type; };
-template <class T, int threads, int items> struct Storage<false, T, threads, items> { typedef NoTurn type; };
+template <bool turns, class T, int threads, int items> struct Storage {
+  typedef Turn<T, threads, items> type;
+};
+template <class T, int threads, int items> struct Storage<false, T, threads, items> {
+  typedef NoTurn type;
+};
 
 template <class T> inline constexpr bool is_pointer = false;
 template <class T> inline constexpr bool is_pointer<T*> = true;
@@ -116,10 +142,12 @@ template <class T> inline constexpr bool is_pointer<T*> = true;
 }  // namespace detail
 
 // block_itr: a pointer or iterator to the block's first item.
-template <class T, int BLOCK_DIM_X, int ITEMS_PER_THREAD, BlockLoadAlgorithm ALGORITHM = BLOCK_LOAD_DIRECT, int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
+template <class T, int BLOCK_DIM_X, int ITEMS_PER_THREAD, BlockLoadAlgorithm ALGORITHM = BLOCK_LOAD_DIRECT,
+          int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
 class BlockLoad {
   static constexpr int threads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
-  static constexpr bool by_warps = ALGORITHM == BLOCK_LOAD_WARP_TRANSPOSE || ALGORITHM == BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED;
+  static constexpr bool by_warps =
+      ALGORITHM == BLOCK_LOAD_WARP_TRANSPOSE || ALGORITHM == BLOCK_LOAD_WARP_TRANSPOSE_TIMESLICED;
   static constexpr bool turns = by_warps || ALGORITHM == BLOCK_LOAD_TRANSPOSE;
   static_assert(!by_warps || threads % 32 == 0, "WARP_TRANSPOSE needs whole warps");
   static constexpr const char* what = "cub::BlockLoad";
@@ -166,10 +194,12 @@ class BlockLoad {
   TempStorage& storage_;
 };
 
-template <class T, int BLOCK_DIM_X, int ITEMS_PER_THREAD, BlockStoreAlgorithm ALGORITHM = BLOCK_STORE_DIRECT, int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
+template <class T, int BLOCK_DIM_X, int ITEMS_PER_THREAD, BlockStoreAlgorithm ALGORITHM = BLOCK_STORE_DIRECT,
+          int BLOCK_DIM_Y = 1, int BLOCK_DIM_Z = 1>
 class BlockStore {
   static constexpr int threads = BLOCK_DIM_X * BLOCK_DIM_Y * BLOCK_DIM_Z;
-  static constexpr bool by_warps = ALGORITHM == BLOCK_STORE_WARP_TRANSPOSE || ALGORITHM == BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED;
+  static constexpr bool by_warps =
+      ALGORITHM == BLOCK_STORE_WARP_TRANSPOSE || ALGORITHM == BLOCK_STORE_WARP_TRANSPOSE_TIMESLICED;
   static constexpr bool turns = by_warps || ALGORITHM == BLOCK_STORE_TRANSPOSE;
   static_assert(!by_warps || threads % 32 == 0, "WARP_TRANSPOSE needs whole warps");
   static constexpr const char* what = "cub::BlockStore";
@@ -213,25 +243,33 @@ class BlockStore {
 // ---- the same as functions, without storage ----
 
 template <class T, int ITEMS, class In>
-SIMT_INLINE void LoadDirectBlocked(int thread, In in, T (&items)[ITEMS]) { detail::take<detail::Blocked>(thread, in, items); }
+SIMT_INLINE void LoadDirectBlocked(int thread, In in, T (&items)[ITEMS]) {
+  detail::take<detail::Blocked>(thread, in, items);
+}
 template <class T, int ITEMS, class In>
 SIMT_INLINE void LoadDirectBlocked(int thread, In in, T (&items)[ITEMS], int valid_items) {
   detail::take<detail::Blocked>(thread, in, items, valid_items);
 }
 template <int THREADS, class T, int ITEMS, class In>
-SIMT_INLINE void LoadDirectStriped(int thread, In in, T (&items)[ITEMS]) { detail::take<detail::Striped<THREADS>>(thread, in, items); }
+SIMT_INLINE void LoadDirectStriped(int thread, In in, T (&items)[ITEMS]) {
+  detail::take<detail::Striped<THREADS>>(thread, in, items);
+}
 template <int THREADS, class T, int ITEMS, class In>
 SIMT_INLINE void LoadDirectStriped(int thread, In in, T (&items)[ITEMS], int valid_items) {
   detail::take<detail::Striped<THREADS>>(thread, in, items, valid_items);
 }
 template <class T, int ITEMS, class Out>
-SIMT_INLINE void StoreDirectBlocked(int thread, Out out, T (&items)[ITEMS]) { detail::give<detail::Blocked>(thread, out, items); }
+SIMT_INLINE void StoreDirectBlocked(int thread, Out out, T (&items)[ITEMS]) {
+  detail::give<detail::Blocked>(thread, out, items);
+}
 template <class T, int ITEMS, class Out>
 SIMT_INLINE void StoreDirectBlocked(int thread, Out out, T (&items)[ITEMS], int valid_items) {
   detail::give<detail::Blocked>(thread, out, items, valid_items);
 }
 template <int THREADS, class T, int ITEMS, class Out>
-SIMT_INLINE void StoreDirectStriped(int thread, Out out, T (&items)[ITEMS]) { detail::give<detail::Striped<THREADS>>(thread, out, items); }
+SIMT_INLINE void StoreDirectStriped(int thread, Out out, T (&items)[ITEMS]) {
+  detail::give<detail::Striped<THREADS>>(thread, out, items);
+}
 template <int THREADS, class T, int ITEMS, class Out>
 SIMT_INLINE void StoreDirectStriped(int thread, Out out, T (&items)[ITEMS], int valid_items) {
   detail::give<detail::Striped<THREADS>>(thread, out, items, valid_items);

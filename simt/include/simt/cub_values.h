@@ -13,13 +13,19 @@ namespace cub {
 // ---- operators; cub of CUDA 13 has these only as cuda::std::plus<>, cuda::maximum<> and so on ----
 
 struct Sum {
-  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a + b) { return a + b; }
+  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a + b) {
+    return a + b;
+  }
 };
 struct Difference {
-  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a - b) { return a - b; }
+  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a - b) {
+    return a - b;
+  }
 };
 struct Division {
-  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a / b) { return a / b; }
+  template <class A, class B> SIMT_INLINE auto operator()(const A& a, const B& b) const -> decltype(a / b) {
+    return a / b;
+  }
 };
 struct Equality {
   template <class A, class B> SIMT_INLINE bool operator()(const A& a, const B& b) const { return a == b; }
@@ -43,12 +49,14 @@ struct KeyValuePair {
 
 // Of equal values the one with the smaller key.
 struct ArgMax {
-  template <class K, class V> SIMT_INLINE KeyValuePair<K, V> operator()(const KeyValuePair<K, V>& a, const KeyValuePair<K, V>& b) const {
+  template <class K, class V> SIMT_INLINE KeyValuePair<K, V> operator()(const KeyValuePair<K, V>& a,
+                                                                        const KeyValuePair<K, V>& b) const {
     return b.value > a.value || (b.value == a.value && b.key < a.key) ? b : a;
   }
 };
 struct ArgMin {
-  template <class K, class V> SIMT_INLINE KeyValuePair<K, V> operator()(const KeyValuePair<K, V>& a, const KeyValuePair<K, V>& b) const {
+  template <class K, class V> SIMT_INLINE KeyValuePair<K, V> operator()(const KeyValuePair<K, V>& a,
+                                                                        const KeyValuePair<K, V>& b) const {
     return b.value < a.value || (b.value == a.value && b.key < a.key) ? b : a;
   }
 };
@@ -69,7 +77,7 @@ struct Room {
   SIMT_INLINE T* values() { return (T*)bytes; }
 };
 
-// A value of which nothing may be expected: undefined on a GPU, shown as memory that nobody wrote.
+// A value of which nothing may be expected: undefined on a GPU, shown as memory that was never written.
 template <class T>
 SIMT_INLINE T undefined() {
   unsigned char bytes[sizeof(T)];
@@ -95,8 +103,8 @@ SIMT_INLINE T shuffled(unsigned lanes, const T& value, unsigned source, const ch
 // A block of other dimensions than the primitive's.
 [[noreturn]] inline __attribute__((noinline, cold)) void other_block(const char* what, int line, int x, int y, int z) {
   char text[240];
-  snprintf(text, sizeof text, "%s in line %d is made for blocks of %d x %d x %d threads, but this block has %u x %u x %u.", what, line, x, y, z,
-           blockDim.x, blockDim.y, blockDim.z);
+  snprintf(text, sizeof text, "%s in line %d is for blocks of %d x %d x %d threads, but this block has %u x %u x %u.",
+           what, line, x, y, z, blockDim.x, blockDim.y, blockDim.z);
   simt::misused("launch_error", text, line);
 }
 template <int X, int Y, int Z>

@@ -60,17 +60,23 @@ class WarpReduce {
   T Sum(T input, SIMT_HERE) { return Reduce(input, cub::Sum(), here); }
   T Sum(T input, int valid_items, SIMT_HERE) { return Reduce(input, cub::Sum(), valid_items, here); }
 
-  // A flag stands at the first item of each segment, or at the last.
+  // A flag marks the first item of each segment, or the last.
   template <class Flag, class Op> T HeadSegmentedReduce(T input, Flag head, Op op, SIMT_HERE) {
     const std::uint64_t heads = flags(head, here.number) >> (Warp::rank() + 1);
-    return detail::tree<LOGICAL_WARP_THREADS>(input, op, heads ? Warp::rank() + (unsigned)__builtin_ctzll(heads) : end, what, here.number);
+    return detail::tree<LOGICAL_WARP_THREADS>(input, op, heads ? Warp::rank() + (unsigned)__builtin_ctzll(heads) : end,
+                                              what, here.number);
   }
   template <class Flag, class Op> T TailSegmentedReduce(T input, Flag tail, Op op, SIMT_HERE) {
     const std::uint64_t tails = flags(tail, here.number) >> Warp::rank();
-    return detail::tree<LOGICAL_WARP_THREADS>(input, op, tails ? Warp::rank() + (unsigned)__builtin_ctzll(tails) : end, what, here.number);
+    return detail::tree<LOGICAL_WARP_THREADS>(input, op, tails ? Warp::rank() + (unsigned)__builtin_ctzll(tails) : end,
+                                              what, here.number);
   }
-  template <class Flag> T HeadSegmentedSum(T input, Flag head, SIMT_HERE) { return HeadSegmentedReduce(input, head, cub::Sum(), here); }
-  template <class Flag> T TailSegmentedSum(T input, Flag tail, SIMT_HERE) { return TailSegmentedReduce(input, tail, cub::Sum(), here); }
+  template <class Flag> T HeadSegmentedSum(T input, Flag head, SIMT_HERE) {
+    return HeadSegmentedReduce(input, head, cub::Sum(), here);
+  }
+  template <class Flag> T TailSegmentedSum(T input, Flag tail, SIMT_HERE) {
+    return TailSegmentedReduce(input, tail, cub::Sum(), here);
+  }
 
  private:
   static constexpr unsigned end = LOGICAL_WARP_THREADS - 1;
@@ -131,9 +137,13 @@ class WarpScan {
     inclusive = op(initial, own);
   }
   SIMT_INLINE void InclusiveSum(T input, T& output, SIMT_HERE) { InclusiveScan(input, output, cub::Sum(), here); }
-  SIMT_INLINE void InclusiveSum(T input, T& output, T& aggregate, SIMT_HERE) { InclusiveScan(input, output, cub::Sum(), aggregate, here); }
+  SIMT_INLINE void InclusiveSum(T input, T& output, T& aggregate, SIMT_HERE) {
+    InclusiveScan(input, output, cub::Sum(), aggregate, here);
+  }
   SIMT_INLINE void ExclusiveSum(T input, T& output, SIMT_HERE) { ExclusiveScan(input, output, T{}, cub::Sum(), here); }
-  SIMT_INLINE void ExclusiveSum(T input, T& output, T& aggregate, SIMT_HERE) { ExclusiveScan(input, output, T{}, cub::Sum(), aggregate, here); }
+  SIMT_INLINE void ExclusiveSum(T input, T& output, T& aggregate, SIMT_HERE) {
+    ExclusiveScan(input, output, T{}, cub::Sum(), aggregate, here);
+  }
   SIMT_INLINE T Broadcast(T input, unsigned source, SIMT_HERE) {
     return detail::shuffled(Warp::lanes(), input, Warp::first() + source, what, here.number);
   }
@@ -143,11 +153,13 @@ class WarpScan {
     return detail::shuffled(Warp::lanes(), inclusive, Warp::first() + LOGICAL_WARP_THREADS - 1, what, line);
   }
   static T before(const T& inclusive, int line) {
-    const T previous = detail::shuffled(Warp::lanes(), inclusive, Warp::rank() ? simt::lane() - 1 : simt::lane(), what, line);
+    const T previous =
+        detail::shuffled(Warp::lanes(), inclusive, Warp::rank() ? simt::lane() - 1 : simt::lane(), what, line);
     return Warp::rank() ? previous : detail::undefined<T>();
   }
   template <class Op> static T from(const T& initial, const T& inclusive, Op op, int line) {
-    const T previous = detail::shuffled(Warp::lanes(), inclusive, Warp::rank() ? simt::lane() - 1 : simt::lane(), what, line);
+    const T previous =
+        detail::shuffled(Warp::lanes(), inclusive, Warp::rank() ? simt::lane() - 1 : simt::lane(), what, line);
     return Warp::rank() ? op(initial, previous) : initial;
   }
 };

@@ -7,7 +7,10 @@
 #include <simt/cuda_api.h>
 #include <simt/half.h>
 #include <simt/host.h>
+#include <simt/hints.h>
+#include <simt/integers.h>
 #include <simt/math.h>
+#include <simt/rounding.h>
 #include <simt/runtime.h>
 #include <simt/types.h>
 #include <simt/warp.h>

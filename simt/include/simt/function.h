@@ -1,4 +1,4 @@
-// How a compiled function is called from Python: a small variant, conversions to and from C++ types, a table of functions.
+// Calls a compiled function from Python: a small variant, conversions to and from C++ types, a table of functions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +16,14 @@
 
 namespace simt {
 
-// What travels between Python and C++.
+// A value that is passed between Python and C++.
 struct Value {
   enum class Kind : unsigned char { none, tensor, integer, real, boolean, text, list, dtype, device };
   Kind kind = Kind::none;
   at::Tensor tensor;
-  long long integer = 0;      // also a dtype's ScalarType and a boolean
+  long long integer = 0;  // also a dtype's ScalarType and a boolean
   double real = 0;
-  std::string text;           // also a device's name
+  std::string text;  // also a device's name
   std::vector<Value> list;
   bool is_tuple = false;
 };
@@ -34,7 +34,8 @@ struct WrongType : std::runtime_error {
 };
 
 inline const char* kind_name(const Value& value) {
-  constexpr const char* names[] = {"None", "a Tensor", "an int", "a float", "a bool", "a str", "a list", "a dtype", "a device"};
+  constexpr const char* names[] = {"None",  "a Tensor", "an int",  "a float", "a bool",
+                                   "a str", "a list",   "a dtype", "a device"};
   return names[static_cast<int>(value.kind)];
 }
 [[noreturn]] inline void wrong_type(const char* wanted, const Value& value) {
@@ -42,8 +43,9 @@ inline const char* kind_name(const Value& value) {
 }
 
 template <class T, class = void>
-struct From {   // Value -> T
-  static_assert(sizeof(T) == 0, "Python can pass tensors, numbers, bools, strings, dtypes, devices, and lists and optionals of them");
+struct From {  // Value -> T
+  static_assert(sizeof(T) == 0,
+                "Python can pass tensors, numbers, bools, strings, dtypes, devices, and lists and optionals of them");
   static T get(const Value&);
 };
 
@@ -75,7 +77,8 @@ template <class T>
 struct From<T, std::enable_if_t<std::is_floating_point_v<T>>> {
   static T get(const Value& v) {
     if (v.kind == Value::Kind::integer || v.kind == Value::Kind::boolean) return static_cast<T>(v.integer);
-    if (v.kind == Value::Kind::tensor && v.tensor.defined() && v.tensor.numel() == 1) return static_cast<T>(v.tensor.item().toDouble());
+    if (v.kind == Value::Kind::tensor && v.tensor.defined() && v.tensor.numel() == 1)
+      return static_cast<T>(v.tensor.item().toDouble());
     if (v.kind != Value::Kind::real) wrong_type("a float", v);
     return static_cast<T>(v.real);
   }
@@ -138,12 +141,13 @@ struct From<std::optional<T>> {
 template <class... T>
 struct From<std::tuple<T...>> {
   static std::tuple<T...> get(const Value& v) {
-    if (v.kind != Value::Kind::list || v.list.size() != sizeof...(T)) wrong_type(("a tuple of " + std::to_string(sizeof...(T))).c_str(), v);
+    if (v.kind != Value::Kind::list || v.list.size() != sizeof...(T))
+      wrong_type(("a tuple of " + std::to_string(sizeof...(T))).c_str(), v);
     std::size_t i = 0;
     return std::tuple<T...>{From<T>::get(v.list[i++])...};
   }
 };
-// A view owns what it looks at until the call is over.
+// A view owns its data until the call is over.
 struct ViewedText {
   std::string held;
   operator const char*() const { return held.c_str(); }
@@ -163,38 +167,75 @@ struct From<c10::ArrayRef<T>> {
   static Viewed<T> get(const Value& v) { return {From<std::vector<T>>::get(v)}; }
 };
 
-inline Value to_value(const at::Tensor& t) { Value v; v.kind = Value::Kind::tensor; v.tensor = t; return v; }
-inline Value to_value(bool b) { Value v; v.kind = Value::Kind::boolean; v.integer = b; return v; }
-inline Value to_value(const std::string& s) { Value v; v.kind = Value::Kind::text; v.text = s; return v; }
+inline Value to_value(const at::Tensor& t) {
+  Value v;
+  v.kind = Value::Kind::tensor;
+  v.tensor = t;
+  return v;
+}
+inline Value to_value(bool b) {
+  Value v;
+  v.kind = Value::Kind::boolean;
+  v.integer = b;
+  return v;
+}
+inline Value to_value(const std::string& s) {
+  Value v;
+  v.kind = Value::Kind::text;
+  v.text = s;
+  return v;
+}
 inline Value to_value(const char* s) { return to_value(std::string(s)); }
-inline Value to_value(at::ScalarType t) { Value v; v.kind = Value::Kind::dtype; v.integer = static_cast<int>(t); return v; }
-template <class T>
-std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, Value> to_value(T i) {
-  Value v; v.kind = Value::Kind::integer; v.integer = static_cast<long long>(i); return v;
+inline Value to_value(at::ScalarType t) {
+  Value v;
+  v.kind = Value::Kind::dtype;
+  v.integer = static_cast<int>(t);
+  return v;
 }
 template <class T>
-std::enable_if_t<std::is_floating_point_v<T>, Value> to_value(T d) { Value v; v.kind = Value::Kind::real; v.real = d; return v; }
+std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, Value> to_value(T i) {
+  Value v;
+  v.kind = Value::Kind::integer;
+  v.integer = static_cast<long long>(i);
+  return v;
+}
 template <class T>
-Value to_value(const std::optional<T>& o) { return o ? to_value(*o) : Value{}; }
+std::enable_if_t<std::is_floating_point_v<T>, Value> to_value(T d) {
+  Value v;
+  v.kind = Value::Kind::real;
+  v.real = d;
+  return v;
+}
+template <class T>
+Value to_value(const std::optional<T>& o) {
+  return o ? to_value(*o) : Value{};
+}
 template <class T>
 Value to_value(const std::vector<T>& items) {
-  Value v; v.kind = Value::Kind::list;
+  Value v;
+  v.kind = Value::Kind::list;
   for (const auto& each : items) v.list.push_back(to_value(static_cast<const T&>(each)));
   return v;
 }
 template <class T, std::size_t N>
-Value to_value(const std::array<T, N>& items) { return to_value(std::vector<T>(items.begin(), items.end())); }
+Value to_value(const std::array<T, N>& items) {
+  return to_value(std::vector<T>(items.begin(), items.end()));
+}
 template <class... T>
 Value to_value(const std::tuple<T...>& items) {
-  Value v; v.kind = Value::Kind::list; v.is_tuple = true;
+  Value v;
+  v.kind = Value::Kind::list;
+  v.is_tuple = true;
   std::apply([&](const T&... each) { (v.list.push_back(to_value(each)), ...); }, items);
   return v;
 }
 template <class A, class B>
-Value to_value(const std::pair<A, B>& p) { return to_value(std::tuple<A, B>(p.first, p.second)); }
+Value to_value(const std::pair<A, B>& p) {
+  return to_value(std::tuple<A, B>(p.first, p.second));
+}
 
 struct Parameter {
-  std::string name;           // empty: by position only
+  std::string name;  // empty: by position only
   bool has_default = false;
   Value fallback;
 };
@@ -223,7 +264,8 @@ Value call_with(F& function, const std::vector<Value>& values, std::index_sequen
     function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...);
     return Value{};
   } else {
-    return to_value(function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...));
+    return to_value(
+        function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...));
   }
 }
 
@@ -238,8 +280,12 @@ Function wrap(const char* name, F function, R (*)(A...)) {
   return result;
 }
 template <class R, class... A>
-Function make_function(const char* name, R (*function)(A...)) { return wrap<R, A...>(name, function, function); }
+Function make_function(const char* name, R (*function)(A...)) {
+  return wrap<R, A...>(name, function, function);
+}
 template <class F, class = decltype(+std::declval<F>())>
-Function make_function(const char* name, F lambda, ...) { return make_function(name, +lambda); }
+Function make_function(const char* name, F lambda, ...) {
+  return make_function(name, +lambda);
+}
 
 }  // namespace simt

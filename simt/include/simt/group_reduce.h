@@ -8,7 +8,8 @@ namespace cooperative_groups {
 // Every thread gets op over all values, combined pairwise in the order of the ranks.
 template <class Group, class T, class Op>
 detail::plain<T> reduce(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  static_assert(requires { group.meta_group_size(); }, "reduce works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(
+      requires { group.meta_group_size(); }, "reduce works on a tile or a coalesced group, not on a block or the grid");
   using V = detail::plain<T>;
   const auto all = detail::gathered<V>(group.lanes(), value, "reduce()", line);
   const unsigned count = group.num_threads();

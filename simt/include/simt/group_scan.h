@@ -7,7 +7,8 @@ namespace cooperative_groups {
 
 template <class Group, class T, class Op>
 detail::plain<T> inclusive_scan(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  static_assert(requires { group.meta_group_size(); }, "a scan works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(
+      requires { group.meta_group_size(); }, "a scan works on a tile or a coalesced group, not on a block or the grid");
   using V = detail::plain<T>;
   const auto all = detail::gathered<V>(group.lanes(), value, "inclusive_scan()", line);
   V sum = all.at(0);
@@ -21,7 +22,8 @@ detail::plain<T> inclusive_scan(const Group& group, T&& value, int line = __buil
 // The first thread gets T(), the others op over the values of lower ranks.
 template <class Group, class T, class Op>
 detail::plain<T> exclusive_scan(const Group& group, T&& value, Op&& op, int line = __builtin_LINE()) {
-  static_assert(requires { group.meta_group_size(); }, "a scan works on a tile or a coalesced group, not on a block or the grid");
+  static_assert(
+      requires { group.meta_group_size(); }, "a scan works on a tile or a coalesced group, not on a block or the grid");
   using V = detail::plain<T>;
   const auto all = detail::gathered<V>(group.lanes(), value, "exclusive_scan()", line);
   if (group.thread_rank() == 0) return V();

@@ -1,4 +1,4 @@
-// What host code may ask of the runtime: the device that is played, errors, memory.
+// The part of the runtime that host code uses: the simulated device, errors, memory.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace simt {
 
-// Limits of the device that launches are held to; set from Python (simt/devices.py).
+// The limits of the device, which launches must not exceed. Set from Python (simt/devices.py).
 struct Device {
   char name[64];
   int major, minor;                 // compute capability
@@ -18,7 +18,7 @@ struct Device {
   int clock_khz;
   long long l2_bytes;
   long long global_bytes;
-  long long shared_per_block;             // without asking, 48 KiB
+  long long shared_per_block;             // without opt-in, 48 KiB
   long long shared_per_block_optin;       // with cudaFuncSetAttribute
   long long shared_per_multiprocessor;
 };
@@ -28,20 +28,24 @@ SIMT_API const Device& device();
 SIMT_API int take_error();                       // cudaGetLastError: returns the error and clears it
 SIMT_API int peek_error();                       // cudaPeekAtLastError
 SIMT_API int sticky_error();                     // a kernel's failure, not a refused launch
-SIMT_API int synchronize();                      // waits for the device: shows what kernels printed; returns sticky_error()
-SIMT_API void set_error(int code, const char* text);   // an API call failed
-SIMT_API void drop_error(const char* call, int code, const char* name, const char* file, int line);   // a call failed and its result is not used
-SIMT_API const char* error_text(int code);       // the newest error's sentence if it has that code, or null
+SIMT_API int synchronize();  // waits for the device: shows what kernels printed; returns sticky_error()
+SIMT_API void set_error(int code, const char* text);  // an API call failed
+SIMT_API void drop_error(const char* call, int code, const char* name, const char* file,
+                         int line);  // a call failed and its result is not used
+SIMT_API const char* error_text(int code);  // the newest error's sentence if it has that code, or null
 
-SIMT_API void* allocate(std::size_t bytes);      // null when there is no memory; marked as never written, guarded if asked for
-SIMT_API bool release(void* pointer);            // false: not a pointer that allocate returned
-SIMT_API void close_to_host(void* pointer);      // from now on only kernels and the two below reach it
+SIMT_API void* allocate(
+    std::size_t bytes);  // null when there is no memory; poisoned as never written, guarded on request
+SIMT_API bool release(void* pointer);  // false: not a pointer that allocate returned
+SIMT_API void close_to_host(void* pointer);  // from now on only kernels and the two below reach it
 SIMT_API void move_bytes(void* target, const void* source, std::size_t bytes);
 SIMT_API void set_bytes(void* target, int byte, std::size_t bytes);
-// Why memory can't be copied or set so, or null. target_device, source_device: whether each has to be the device's. Asked in a
-// program only, where all of the device's memory is known. `call` names the function.
-SIMT_API const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source, bool source_device, std::size_t bytes);
-SIMT_API void note_symbol(const void* variable, std::size_t bytes);   // the host has got the address of a __device__ variable
-SIMT_API void allow_shared(const void* function, int bytes);   // cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
+// Returns why memory cannot be copied or set, or null. target_device, source_device: whether each must be device
+// memory. Works in a program only, in which all device memory is known. `call` names the function.
+SIMT_API const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source,
+                                      bool source_device, std::size_t bytes);
+SIMT_API void note_symbol(const void* variable,
+                          std::size_t bytes);  // the host has got the address of a __device__ variable
+SIMT_API void allow_shared(const void* function, int bytes);  // cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
 
 }  // namespace simt

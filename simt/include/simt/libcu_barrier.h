@@ -1,4 +1,4 @@
-// cuda::barrier of one block, and cuda::memcpy_async with it: the copies are there when the barrier's phase is complete.
+// cuda::barrier of one block, and cuda::memcpy_async with it: the copies are complete when the barrier's phase is.
 #pragma once
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 namespace cuda {
 namespace detail {
 
-// Counts arrivals, phase after phase. It lies in shared memory, where nothing has made it before start().
-// What arrivals hand over goes by one word in odd phases and by another in even ones: who waits for a phase takes nothing
-// over from threads that have come to the next one already.
+// Counts arrivals, phase after phase. It is in shared memory and is not constructed before start().
+// Arrivals publish accesses through one word in odd phases and another in even phases, so that a thread that waits for
+// a phase does not acquire accesses of threads that have reached the next phase.
 class Arrivals {
  public:
   // As __syncthreads for what the thread did before.
@@ -24,12 +24,12 @@ class Arrivals {
     expected_ = missing_ = expected;
     made_ = made;
   }
-  // Notes arrivals; true if the phase only lacks complete().
+  // Counts arrivals; returns true if the phase only needs complete().
   SIMT_OWN_PROBES bool arrive(unsigned count, const char* what, int line) {
     check(what, line);
     SIMT_PROBE_FENCE(simt::Scope::block);
     SIMT_PROBE_ATOMIC(word(phase_), 4, simt::Atomic::sub);
-    if (count > missing_) wrong("%s in line %d: more arrivals come than the %u that were expected.", what, line, expected_);
+    if (count > missing_) wrong("%s in line %d: more threads arrive than the expected %u.", what, line, expected_);
     if ((missing_ -= count) == 0) return true;
     hand_over();
     return false;
@@ -61,7 +61,9 @@ class Arrivals {
 #endif
   }
   SIMT_APART void check(const char* what, int line) const {
-    if (made_ != made) wrong("%s in line %d comes before init() of the barrier: one thread calls it, then all call __syncthreads().", what, line, 0);
+    if (made_ != made)
+      wrong("%s in line %d runs before init() of the barrier. Call init() in one thread, then __syncthreads() in all.",
+            what, line, 0);
   }
   [[noreturn]] SIMT_NO_PROBES static void wrong(const char* form, const char* what, int line, unsigned number) {
     char text[240];
@@ -77,7 +79,8 @@ struct Nothing {
 
 // Writes what threads have copied for `place`.
 SIMT_INLINE void end_copies_at(const void* place) {
-  for (simt::Arrival to = simt::next_arrival_at(place); to.bytes; to = simt::next_arrival_at(place)) simt::write_copy(to, simt::arrived_bits());
+  for (simt::Arrival to = simt::next_arrival_at(place); to.bytes; to = simt::next_arrival_at(place))
+    simt::write_copy(to, simt::arrived_bits());
 }
 
 }  // namespace detail
@@ -95,7 +98,9 @@ class barrier {
   };
 
   barrier() = default;
-  explicit barrier(::std::ptrdiff_t expected, Completion completion = Completion()) : completion_(completion) { arrivals_.start((unsigned)expected); }
+  explicit barrier(::std::ptrdiff_t expected, Completion completion = Completion()) : completion_(completion) {
+    arrivals_.start((unsigned)expected);
+  }
   barrier(const barrier&) = delete;
   barrier& operator=(const barrier&) = delete;
   SIMT_INLINE friend void init(barrier* b, ::std::ptrdiff_t expected) { b->arrivals_.start((unsigned)expected); }
@@ -110,10 +115,14 @@ class barrier {
     come((unsigned)count, "cuda::barrier::arrive()", line);
     return token;
   }
-  SIMT_INLINE void wait(arrival_token&& token, int line = __builtin_LINE()) { arrivals_.wait(token.phase_, "cuda::barrier::wait()", line); }
+  SIMT_INLINE void wait(arrival_token&& token, int line = __builtin_LINE()) {
+    arrivals_.wait(token.phase_, "cuda::barrier::wait()", line);
+  }
   SIMT_INLINE void wait_parity(bool parity, int line = __builtin_LINE()) {
-    if ((arrivals_.phase() & 1) == parity) arrivals_.wait(arrivals_.phase() + 1, "cuda::barrier::wait_parity()", line);
-    else arrivals_.wait(arrivals_.phase(), "cuda::barrier::wait_parity()", line);
+    if ((arrivals_.phase() & 1) == parity)
+      arrivals_.wait(arrivals_.phase() + 1, "cuda::barrier::wait_parity()", line);
+    else
+      arrivals_.wait(arrivals_.phase(), "cuda::barrier::wait_parity()", line);
   }
   SIMT_INLINE bool try_wait(arrival_token&& token, int line = __builtin_LINE()) {
     if (!arrivals_.reached(token.phase_)) simt::let_others_run(line);
@@ -142,16 +151,18 @@ class barrier {
   [[no_unique_address]] Completion completion_;
 };
 
-// The calling thread's share of a copy by all threads of a group, or a copy of its own. bytes: a number, or an aligned_size_t.
+// The calling thread's share of a copy by all threads of a group, or a copy of its own. bytes: a number, or an
+// aligned_size_t.
 template <class Group, class T, class Size, thread_scope Scope, class Completion>
-SIMT_INLINE void memcpy_async(const Group& group, T* target, const T* source, const Size& bytes, barrier<Scope, Completion>& done,
-                              int line = __builtin_LINE()) {
+SIMT_INLINE void memcpy_async(const Group& group, T* target, const T* source, const Size& bytes,
+                              barrier<Scope, Completion>& done, int line = __builtin_LINE()) {
   constexpr ::std::size_t piece = detail::promised<T, Size>;
   detail::check_aligned(target, source, bytes, piece, line);
   simt::begin_copy_of(piece, target, source, bytes, group.thread_rank(), group.size(), &done);
 }
 template <class T, class Size, thread_scope Scope, class Completion>
-SIMT_INLINE void memcpy_async(T* target, const T* source, const Size& bytes, barrier<Scope, Completion>& done, int line = __builtin_LINE()) {
+SIMT_INLINE void memcpy_async(T* target, const T* source, const Size& bytes, barrier<Scope, Completion>& done,
+                              int line = __builtin_LINE()) {
   constexpr ::std::size_t piece = detail::promised<T, Size>;
   detail::check_aligned(target, source, bytes, piece, line);
   simt::begin_copy_of(piece, target, source, bytes, 0, 1, &done);

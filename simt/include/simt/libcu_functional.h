@@ -17,11 +17,15 @@ struct minimum {
 };
 template <>
 struct maximum<void> {
-  template <class A, class B> SIMT_INLINE constexpr auto operator()(const A& a, const B& b) const { return a < b ? b : a; }
+  template <class A, class B> SIMT_INLINE constexpr auto operator()(const A& a, const B& b) const {
+    return a < b ? b : a;
+  }
 };
 template <>
 struct minimum<void> {
-  template <class A, class B> SIMT_INLINE constexpr auto operator()(const A& a, const B& b) const { return b < a ? b : a; }
+  template <class A, class B> SIMT_INLINE constexpr auto operator()(const A& a, const B& b) const {
+    return b < a ? b : a;
+  }
 };
 
 namespace std {

@@ -17,7 +17,8 @@ struct Stage {
 
 template <thread_scope Scope, unsigned char Stages>
 class pipeline_shared_state {
-  static_assert(Scope == thread_scope_block, "only pipelines of one thread or one block run on the CPU; wider ones need a GPU");
+  static_assert(Scope == thread_scope_block,
+                "only pipelines of one thread or one block run on the CPU; wider ones need a GPU");
 
  public:
   pipeline_shared_state() = default;
@@ -61,7 +62,8 @@ class pipeline {
 
   // ---- for make_pipeline and memcpy_async ----
   pipeline(detail::Stage* stages, unsigned count) : stages_(stages), count_(count) {}
-  SIMT_INLINE void copy(::std::size_t piece, void* target, const void* source, ::std::size_t bytes, ::std::size_t rank, ::std::size_t threads) {
+  SIMT_INLINE void copy(::std::size_t piece, void* target, const void* source, ::std::size_t bytes, ::std::size_t rank,
+                        ::std::size_t threads) {
     simt::begin_copy_of(piece, target, source, bytes, rank, threads, &filled());
   }
 
@@ -97,7 +99,8 @@ class pipeline<thread_scope_thread> {
     simt::end_copies_prior(prior);
     if (under_way_ > prior) under_way_ = prior;
   }
-  SIMT_INLINE void copy(::std::size_t piece, void* target, const void* source, ::std::size_t bytes, ::std::size_t rank, ::std::size_t threads) {
+  SIMT_INLINE void copy(::std::size_t piece, void* target, const void* source, ::std::size_t bytes, ::std::size_t rank,
+                        ::std::size_t threads) {
     simt::begin_copy_of(piece, target, source, bytes, rank, threads);
   }
 
@@ -110,7 +113,8 @@ inline pipeline<thread_scope_thread> make_pipeline() { return {}; }
 namespace detail {
 
 template <class Group, thread_scope Scope, unsigned char Stages>
-SIMT_INLINE pipeline<Scope> made(const Group& group, pipeline_shared_state<Scope, Stages>* state, unsigned producers, unsigned consumers, int line) {
+SIMT_INLINE pipeline<Scope> made(const Group& group, pipeline_shared_state<Scope, Stages>* state, unsigned producers,
+                                 unsigned consumers, int line) {
   if (group.thread_rank() == 0)
     for (Stage& stage : state->stages) {
       stage.produced.start(producers);
@@ -128,17 +132,18 @@ SIMT_OWN_PROBES void count_producer(unsigned* producers) {
 
 // All threads of the group produce and consume; or so many produce and the others consume; or each says which.
 template <class Group, thread_scope Scope, unsigned char Stages>
-SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state, int line = __builtin_LINE()) {
+SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state,
+                                          int line = __builtin_LINE()) {
   return detail::made(group, state, (unsigned)group.size(), (unsigned)group.size(), line);
 }
 template <class Group, thread_scope Scope, unsigned char Stages>
-SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state, ::std::size_t producers,
-                                          int line = __builtin_LINE()) {
+SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state,
+                                          ::std::size_t producers, int line = __builtin_LINE()) {
   return detail::made(group, state, (unsigned)producers, (unsigned)(group.size() - producers), line);
 }
 template <class Group, thread_scope Scope, unsigned char Stages>
-SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state, pipeline_role role,
-                                          int line = __builtin_LINE()) {
+SIMT_INLINE pipeline<Scope> make_pipeline(const Group& group, pipeline_shared_state<Scope, Stages>* state,
+                                          pipeline_role role, int line = __builtin_LINE()) {
   if (group.thread_rank() == 0) state->producers = 0;
   group.sync(line);
   if (role == pipeline_role::producer) detail::count_producer(&state->producers);
@@ -156,7 +161,8 @@ SIMT_INLINE void memcpy_async(const Group& group, T* target, const T* source, co
   pipe.copy(piece, target, source, bytes, group.thread_rank(), group.size());
 }
 template <class T, class Size, thread_scope Scope>
-SIMT_INLINE void memcpy_async(T* target, const T* source, const Size& bytes, pipeline<Scope>& pipe, int line = __builtin_LINE()) {
+SIMT_INLINE void memcpy_async(T* target, const T* source, const Size& bytes, pipeline<Scope>& pipe,
+                              int line = __builtin_LINE()) {
   constexpr ::std::size_t piece = detail::promised<T, Size>;
   detail::check_aligned(target, source, bytes, piece, line);
   pipe.copy(piece, target, source, bytes, 0, 1);
@@ -164,6 +170,8 @@ SIMT_INLINE void memcpy_async(T* target, const T* source, const Size& bytes, pip
 
 // All but the newest `Prior` batches.
 template <unsigned char Prior>
-SIMT_INLINE void pipeline_consumer_wait_prior(pipeline<thread_scope_thread>& pipe) { pipe.wait_prior(Prior); }
+SIMT_INLINE void pipeline_consumer_wait_prior(pipeline<thread_scope_thread>& pipe) {
+  pipe.wait_prior(Prior);
+}
 
 }  // namespace cuda

@@ -8,7 +8,12 @@
 
 namespace cuda {
 
-enum thread_scope { thread_scope_system = 0, thread_scope_device = 1, thread_scope_block = 2, thread_scope_thread = 10 };
+enum thread_scope {
+  thread_scope_system = 0,
+  thread_scope_device = 1,
+  thread_scope_block = 2,
+  thread_scope_thread = 10
+};
 
 // A number of bytes; it and the addresses that go with it are multiples of Alignment.
 template <::std::size_t Alignment>
@@ -22,7 +27,7 @@ struct aligned_size_t {
 
 namespace detail {
 
-// What the types promise: of the elements, or of the size.
+// The alignment that the types guarantee, from the elements or from the size.
 template <class T, class Size> inline constexpr ::std::size_t promised = alignof(T) < 16 ? alignof(T) : 16;
 template <class Size> inline constexpr ::std::size_t promised<void, Size> = 1;
 template <class T, ::std::size_t Alignment>
@@ -31,11 +36,15 @@ template <::std::size_t Alignment>
 inline constexpr ::std::size_t promised<void, aligned_size_t<Alignment>> = Alignment < 16 ? Alignment : 16;
 
 SIMT_APART inline void check_aligned(const void* target, const void* source, ::std::size_t bytes,
-                                                                  ::std::size_t alignment, int line) {
+                                     ::std::size_t alignment, int line) {
   if (((::std::size_t)target | (::std::size_t)source | bytes) % alignment == 0) return;
-  const char* what = (::std::size_t)target % alignment ? "target" : (::std::size_t)source % alignment ? "source" : "size";
+  const char* what = (::std::size_t)target % alignment   ? "target"
+                     : (::std::size_t)source % alignment ? "source"
+                                                         : "size";
   char text[200];
-  snprintf(text, sizeof text, "memcpy_async() in line %d copies pieces of %zu bytes, by its type or aligned_size_t, but the %s is no multiple of that.",
+  snprintf(text, sizeof text,
+           "memcpy_async() in line %d copies pieces of %zu bytes, from its type or aligned_size_t, but the %s is not a "
+           "multiple of that.",
            line, alignment, what);
   simt::misused("misaligned", text, line);
 }

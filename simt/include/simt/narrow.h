@@ -1,7 +1,8 @@
 // Rounding to 16-bit floating point numbers, whatever the format and the direction.
 #pragma once
 
-#include <simt/math.h>
+#include <simt/hints.h>
+#include <simt/rounding.h>
 
 namespace simt {
 
@@ -22,8 +23,10 @@ SIMT_COUNTED unsigned short narrowed(double value, int digits, int least, Round 
   const double scaled = size * __longlong_as_double((long long)(1023 - step) << 52);
   unsigned multiple = (unsigned)scaled;
   const double rest = scaled - multiple;
-  if (round == Round::nearest) multiple += rest > 0.5 || (rest == 0.5 && (multiple & 1));
-  else multiple += rest > 0 && !inwards;
+  if (round == Round::nearest)
+    multiple += rest > 0.5 || (rest == 0.5 && (multiple & 1));
+  else
+    multiple += rest > 0 && !inwards;
   // A carry out of the significand moves the exponent up by itself.
   const unsigned bits = ((unsigned)(step + digits - 1 - least) << (digits - 1)) + multiple;
   return (unsigned short)(sign | (bits < infinity ? bits : infinity));
@@ -47,6 +50,8 @@ inline double sticky(unsigned long long i) {
 inline double sticky(long long i) { return i < 0 ? -sticky(0 - (unsigned long long)i) : sticky((unsigned long long)i); }
 
 // Cut to an integer between low and high; NaN gives 0.
-inline int integer(float f, int low, int high) { return f != f ? 0 : f <= (float)low ? low : f >= (float)high ? high : (int)f; }
+inline int integer(float f, int low, int high) {
+  return f != f ? 0 : f <= (float)low ? low : f >= (float)high ? high : (int)f;
+}
 
 }  // namespace simt

@@ -1,6 +1,6 @@
-// What a submission's units include, precompiled: tensors, the common factories, CUDA's names, and how Python calls functions.
-// It leaves torch's whole list of operators out: a precompiled header's templates are instantiated again in every
-// unit, and all of ATen costs 1.5 s there. A source that names other operators gets prelude_full.h instead.
+// Precompiled for a submission's units: tensors, the common factories, CUDA's names, and the calls from Python. It
+// omits torch's full list of operators: the templates of a precompiled header are instantiated again in every unit, and
+// all of ATen takes 1.5 s there. A source that names other operators gets prelude_full.h instead.
 #pragma once
 
 #include <ATen/Dispatch.h>
@@ -33,17 +33,19 @@ inline Tensor full(IntArrayRef size, const Scalar& value, TensorOptions o = {}) 
   return simt_grad(_ops::full::call(c10::fromIntArrayRefSlow(size), value, SIMT_OPTIONS), o);
 }
 inline Tensor empty_strided(IntArrayRef size, IntArrayRef stride, TensorOptions o = {}) {
-  return simt_grad(_ops::empty_strided::call(c10::fromIntArrayRefSlow(size), c10::fromIntArrayRefSlow(stride), SIMT_OPTIONS), o);
+  return simt_grad(
+      _ops::empty_strided::call(c10::fromIntArrayRefSlow(size), c10::fromIntArrayRefSlow(stride), SIMT_OPTIONS), o);
 }
-#define SIMT_LIKE(name)                                                                                          \
-  inline Tensor name(const Tensor& self, TensorOptions o = {}, std::optional<MemoryFormat> format = {}) {        \
-    return simt_grad(_ops::name::call(self, SIMT_OPTIONS, format ? format : o.memory_format_opt()), o);          \
+#define SIMT_LIKE(name)                                                                                   \
+  inline Tensor name(const Tensor& self, TensorOptions o = {}, std::optional<MemoryFormat> format = {}) { \
+    return simt_grad(_ops::name::call(self, SIMT_OPTIONS, format ? format : o.memory_format_opt()), o);   \
   }
 SIMT_LIKE(empty_like)
 SIMT_LIKE(zeros_like)
 SIMT_LIKE(ones_like)
 #undef SIMT_LIKE
-inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o = {}, std::optional<MemoryFormat> format = {}) {
+inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o = {},
+                        std::optional<MemoryFormat> format = {}) {
   return simt_grad(_ops::full_like::call(self, value, SIMT_OPTIONS, format ? format : o.memory_format_opt()), o);
 }
 #undef SIMT_OPTIONS
@@ -70,7 +72,9 @@ SIMT_OPERATOR(!=, ne, b.ne(a))
 #undef SIMT_OPERATOR
 
 // As in ATen/DeviceGuard.h, which would bring all kinds of tensor lists with it.
-inline std::optional<Device> device_of(const Tensor& t) { return t.defined() ? std::optional<Device>(t.device()) : std::nullopt; }
+inline std::optional<Device> device_of(const Tensor& t) {
+  return t.defined() ? std::optional<Device>(t.device()) : std::nullopt;
+}
 
 }  // namespace at
 
@@ -88,11 +92,12 @@ using at::zeros_like;
 using Dtype = at::ScalarType;
 constexpr auto kUInt8 = at::kByte, kInt8 = at::kChar, kInt16 = at::kShort, kInt32 = at::kInt, kInt64 = at::kLong;
 constexpr auto kFloat16 = at::kHalf, kFloat32 = at::kFloat, kFloat64 = at::kDouble;
-constexpr auto kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32, kI64 = kInt64, kF16 = kFloat16, kF32 = kFloat32, kF64 = kFloat64;
+constexpr auto kU8 = kUInt8, kI8 = kInt8, kI16 = kInt16, kI32 = kInt32, kI64 = kInt64, kF16 = kFloat16, kF32 = kFloat32,
+               kF64 = kFloat64;
 inline TensorOptions dtype(at::ScalarType t) { return TensorOptions().dtype(t); }
 inline TensorOptions device(at::Device d) { return TensorOptions().device(d); }
 inline TensorOptions requires_grad(bool r = true) { return TensorOptions().requires_grad(r); }
-struct NoGradGuard {};      // nothing is recorded in an extension's function
+struct NoGradGuard {};  // nothing is recorded in an extension's function
 }  // namespace torch
 
 #include <simt/torch_cuda.h>

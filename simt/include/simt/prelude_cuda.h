@@ -1,5 +1,5 @@
-// What a program's units include, precompiled: CUDA's names, which nvcc gives every .cu file too, and <iostream>, which
-// most have. No more: names of other headers (std::count, std::reduce, …) would get in the way of a program's own.
+// Precompiled for a program's units: CUDA's names, which nvcc also provides to every .cu file, and <iostream>, which
+// most use. No more: names of other headers (std::count, std::reduce, …) could conflict with the program's own.
 #pragma once
 
 #include <cmath>

@@ -1,9 +1,11 @@
-// What device functions of these headers tell a checked or counted build of their own accesses; nothing in a plain build.
+// Lets device functions of these headers report their own accesses in a checked or counted build. Empty in a plain
+// build.
 #pragma once
 
 namespace simt {
 
-// What an atomic operation does. first_8, first_16: a load by these lanes of the warp, for which all of them give an address.
+// What an atomic operation does. first_8, first_16: a load by these lanes of the warp, for which all of them give an
+// address.
 enum class Atomic { add, sub, min, max, inc, dec, and_, or_, xor_, exchange, compare, load, store, first_8, first_16 };
 
 // How far a fence reaches.
@@ -12,23 +14,25 @@ enum class Scope { block, device, system };
 }  // namespace simt
 
 // SIMT_NO_PROBES     a function whose own accesses and branches are not the kernel's.
-// SIMT_OWN_PROBES    begins the declaration of a function that tells of its access itself, by the two below. A probed
-//                    build calls it from the student's line, which the address that it returns to tells.
-// SIMT_APART         likewise for a function that has nothing to tell: it is called, never inlined.
-// SIMT_COUNTED       begins the declaration of a function that a GPU has as one instruction or a few: a counted build knows its
-//                    calls by its name (simt/disassembly.py).
-// SIMT_PROBE_ATOMIC  stands in such a function before the operation.
-// SIMT_PROBE_FENCE   stands in one that orders the thread's accesses before it and after it.
+// SIMT_OWN_PROBES    begins the declaration of a function that reports its access itself, by the two below. A probed
+//                    build calls it from the student's line, which its return address gives.
+// SIMT_APART         the same for a function that has nothing to report: it is called, never inlined.
+// SIMT_COUNTED       begins the declaration of a function that a GPU has as one instruction or a few: a counted build
+//                    knows its calls by its name (simt/toolchain/disassembly).
+// SIMT_PROBE_ATOMIC  precedes the operation in such a function.
+// SIMT_PROBE_FENCE   belongs in one that orders the thread's accesses before it and after it.
 #ifdef SIMT_PROBED
 
-// The mode's own probe functions (src/probe_*.cpp) are linked into every extension.
+// The mode's own probe functions (src/*/probe_*.cpp) are linked into every extension.
 extern "C" {
-__attribute__((visibility("hidden"))) void simt_probe_atomic(const void* address, unsigned bytes, int kind, const void* code);
+__attribute__((visibility("hidden"))) void simt_probe_atomic(const void* address, unsigned bytes, int kind,
+                                                             const void* code);
 __attribute__((visibility("hidden"))) void simt_probe_fence(int scope);
 }
 
 namespace simt {
-inline __attribute__((always_inline)) void probe_atomic(const volatile void* address, unsigned bytes, Atomic kind, const void* code) {
+inline __attribute__((always_inline)) void probe_atomic(const volatile void* address, unsigned bytes, Atomic kind,
+                                                        const void* code) {
   simt_probe_atomic((const void*)address, bytes, (int)kind, code);
 }
 inline __attribute__((always_inline)) void probe_fence(Scope scope) { simt_probe_fence((int)scope); }

@@ -1,10 +1,16 @@
-// What inline PTX becomes (simt/ptx.py): a function for each instruction, registers by value, results as values.
+// The functions to which inline PTX is rewritten (simt/frontend/ptx.py), one for each instruction: registers are passed
+// and results returned by value. The file stays whole: each instruction is a few lines, and all share the definitions
+// at its beginning.
 #pragma once
 
 #include <simt/atomic.h>
+#include <simt/cuda_device.h>
 #include <simt/libcu_atomic.h>
+#include <simt/hints.h>
+#include <simt/integers.h>
 #include <simt/math.h>
 #include <simt/pipeline.h>
+#include <simt/rounding.h>
 #include <simt/warp.h>
 #include <simt/wmma.h>
 
@@ -29,7 +35,7 @@ SIMT_OWN_PROBES std::size_t shared_number(const void* pointer) {
   return at - dynamic + window < 2 * window ? at - window_of((void*)dynamic) + window : 0;
 }
 
-inline constexpr std::uintptr_t nowhere = 4096;      // where nothing lies, and a fault is an access's own
+inline constexpr std::uintptr_t nowhere = 4096;  // where nothing lies, and a fault is an access's own
 
 SIMT_OWN_PROBES char* shared_pointer(unsigned number) {
   if (number >= window && number < 5 * window / 2) return (char*)(window_of(dynamic_shared()) + (number - window));
@@ -55,7 +61,7 @@ typedef float f32;
 typedef double f64;
 template <unsigned n> using constant = std::integral_constant<unsigned, n>;
 
-// ---- registers: what a constraint takes from C++ and gives back ----
+// ---- registers: the C++ types that a constraint accepts and returns ----
 
 SIMT_INLINE unsigned bits(float f) { return __float_as_uint(f); }
 SIMT_INLINE float number(unsigned u) { return __uint_as_float(u); }
@@ -65,16 +71,16 @@ SIMT_INLINE double number64(unsigned long long u) { return __longlong_as_double(
 template <class T> inline constexpr bool whole = std::is_integral_v<T> || std::is_enum_v<T>;
 
 template <class T> SIMT_INLINE unsigned from_r(T x) {
-  static_assert(whole<T> && sizeof(T) == 4, "an operand with the constraint \"r\" is an integer of 32 bits");
+  static_assert(whole<T> && sizeof(T) == 4, "an operand with the constraint \"r\" is a 32-bit integer");
   return (unsigned)x;
 }
 template <class T> SIMT_INLINE unsigned short from_h(T x) {
-  static_assert(whole<T> && sizeof(T) == 2, "an operand with the constraint \"h\" is an integer of 16 bits");
+  static_assert(whole<T> && sizeof(T) == 2, "an operand with the constraint \"h\" is a 16-bit integer");
   return (unsigned short)x;
 }
 template <class T> SIMT_INLINE unsigned long long from_l(T x) {
   static_assert((whole<T> || std::is_pointer_v<T>) && sizeof(T) == 8,
-                "an operand with the constraint \"l\" is a pointer or an integer of 64 bits");
+                "an operand with the constraint \"l\" is a pointer or a 64-bit integer");
   return (unsigned long long)x;
 }
 template <class T> SIMT_INLINE float from_f(T x) {
@@ -88,10 +94,10 @@ template <class T> SIMT_INLINE double from_d(T x) {
 
 // L: the type of the variable that the register is written to, as decltype((variable)) gives it.
 template <class L> using variable = std::remove_cvref_t<L>;
-#define SIMT_REGISTER(letter, T)                                      \
-  template <class L> SIMT_INLINE variable<L> to_##letter(T x) {       \
-    (void)from_##letter(variable<L>{});                               \
-    return (variable<L>)x;                                            \
+#define SIMT_REGISTER(letter, T)                                \
+  template <class L> SIMT_INLINE variable<L> to_##letter(T x) { \
+    (void)from_##letter(variable<L>{});                         \
+    return (variable<L>)x;                                      \
   }
 SIMT_REGISTER(r, unsigned)
 SIMT_REGISTER(h, unsigned short)
@@ -117,22 +123,22 @@ SIMT_INLINE void multiply(unsigned (&d)[words_c], const unsigned (&a)[words_a], 
 }
 
 // Called, not inlined, in every build: a warp's meeting costs more than a call.
-#define SIMT_MMA_FLOAT(K, T, A, B, words_a, words_b)                                                                  \
-  SIMT_APART inline float4 mma_m16n8k##K##_##T##_f32(SIMT_UNPACK A, SIMT_UNPACK B, float c0, float c1, float c2,      \
-                                                     float c3, int line = __builtin_LINE()) {                         \
-    const unsigned a[] = {SIMT_UNPACK words_a}, b[] = {SIMT_UNPACK words_b};                                          \
-    const unsigned c[] = {bits(c0), bits(c1), bits(c2), bits(c3)};                                                    \
-    unsigned d[4];                                                                                                    \
-    multiply<K, T, float>(d, a, b, c, "mma.sync.m16n8k" #K "." #T, line);                                             \
-    return {number(d[0]), number(d[1]), number(d[2]), number(d[3])};                                                  \
+#define SIMT_MMA_FLOAT(K, T, A, B, words_a, words_b)                                                             \
+  SIMT_APART inline float4 mma_m16n8k##K##_##T##_f32(SIMT_UNPACK A, SIMT_UNPACK B, float c0, float c1, float c2, \
+                                                     float c3, int line = __builtin_LINE()) {                    \
+    const unsigned a[] = {SIMT_UNPACK words_a}, b[] = {SIMT_UNPACK words_b};                                     \
+    const unsigned c[] = {bits(c0), bits(c1), bits(c2), bits(c3)};                                               \
+    unsigned d[4];                                                                                               \
+    multiply<K, T, float>(d, a, b, c, "mma.sync.m16n8k" #K "." #T, line);                                        \
+    return {number(d[0]), number(d[1]), number(d[2]), number(d[3])};                                             \
   }
-#define SIMT_MMA_HALF(K, A, B, words_a, words_b)                                                                      \
-  SIMT_APART inline uint2 mma_m16n8k##K##_f16_f16(SIMT_UNPACK A, SIMT_UNPACK B, unsigned c0, unsigned c1,             \
-                                                  int line = __builtin_LINE()) {                                      \
-    const unsigned a[] = {SIMT_UNPACK words_a}, b[] = {SIMT_UNPACK words_b}, c[] = {c0, c1};                          \
-    unsigned d[2];                                                                                                    \
-    multiply<K, f16, __half>(d, a, b, c, "mma.sync.m16n8k" #K ".f16", line);                                          \
-    return {d[0], d[1]};                                                                                              \
+#define SIMT_MMA_HALF(K, A, B, words_a, words_b)                                                          \
+  SIMT_APART inline uint2 mma_m16n8k##K##_f16_f16(SIMT_UNPACK A, SIMT_UNPACK B, unsigned c0, unsigned c1, \
+                                                  int line = __builtin_LINE()) {                          \
+    const unsigned a[] = {SIMT_UNPACK words_a}, b[] = {SIMT_UNPACK words_b}, c[] = {c0, c1};              \
+    unsigned d[2];                                                                                        \
+    multiply<K, f16, __half>(d, a, b, c, "mma.sync.m16n8k" #K ".f16", line);                              \
+    return {d[0], d[1]};                                                                                  \
   }
 #define SIMT_UNPACK(...) __VA_ARGS__
 #define SIMT_A4 (unsigned a0, unsigned a1, unsigned a2, unsigned a3)
@@ -172,9 +178,9 @@ SIMT_INLINE float cvt_f32_bf16(unsigned short h) { return bfloat16_to_float(h); 
 
 // The first of two operands becomes the upper half.
 SIMT_INLINE unsigned packed(unsigned short low, unsigned short high) { return (unsigned)high << 16 | low; }
-#define SIMT_PACKED(rounding, T)                                            \
-  SIMT_INLINE unsigned cvt_##rounding##_##T##x2(float high, float low) {    \
-    return packed(cvt_##rounding##_##T(low), cvt_##rounding##_##T(high));   \
+#define SIMT_PACKED(rounding, T)                                          \
+  SIMT_INLINE unsigned cvt_##rounding##_##T##x2(float high, float low) {  \
+    return packed(cvt_##rounding##_##T(low), cvt_##rounding##_##T(high)); \
   }
 SIMT_PACKED(rn, f16)
 SIMT_PACKED(rn, bf16)
@@ -188,11 +194,11 @@ SIMT_PACKED(rz, bf16)
 
 // ftz: subnormal numbers are zero.
 SIMT_INLINE float flushed(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x; }
-#define SIMT_SPECIAL(name, expression)                                                        \
-  SIMT_COUNTED float name##_approx(float x) { return (float)(expression); }                   \
-  SIMT_COUNTED float name##_approx_ftz(float x) {                                             \
-    x = flushed(x);                                                                           \
-    return flushed((float)(expression));                                                      \
+#define SIMT_SPECIAL(name, expression)                                      \
+  SIMT_COUNTED float name##_approx(float x) { return (float)(expression); } \
+  SIMT_COUNTED float name##_approx_ftz(float x) {                           \
+    x = flushed(x);                                                         \
+    return flushed((float)(expression));                                    \
   }
 SIMT_SPECIAL(ex2, ::exp2f(x))
 SIMT_SPECIAL(lg2, ::log2f(x))
@@ -214,25 +220,28 @@ SIMT_INLINE u64 cvta_shared(u64 number) { return (u64)shared_pointer((unsigned)n
 SIMT_INLINE u64 cvta_global(u64 address) { return address; }
 SIMT_INLINE void prefetch(u64) {}
 
-struct alignas(16) u64x2 { u64 x, y; };
+struct alignas(16) u64x2 {
+  u64 x, y;
+};
 typedef uint2 u32x2;
 typedef uint4 u32x4;
 typedef float2 f32x2;
 typedef float4 f32x4;
 typedef double2 f64x2;
 
-#define SIMT_LOAD(T)                                                                                  \
-  SIMT_INLINE T ld_##T(u64 address) { return *(const T*)address; }                                    \
+#define SIMT_LOAD(T)                                               \
+  SIMT_INLINE T ld_##T(u64 address) { return *(const T*)address; } \
   SIMT_INLINE T lds_##T(u32 address) { return *(const T*)shared_pointer(address); }
-#define SIMT_STORE(T, parameters, value)                                                              \
-  SIMT_INLINE void st_##T(u64 address, parameters) { *(T*)address = value; }                          \
+#define SIMT_STORE(T, parameters, value)                                     \
+  SIMT_INLINE void st_##T(u64 address, parameters) { *(T*)address = value; } \
   SIMT_INLINE void sts_##T(u32 address, parameters) { *(T*)shared_pointer(address) = value; }
 #define SIMT_AND ,
 #define SIMT_MEMORY(T) SIMT_LOAD(T) SIMT_STORE(T, T x, x)
 #define SIMT_MEMORY_2(T) SIMT_LOAD(T##x2) SIMT_STORE(T##x2, T x SIMT_AND T y, simt::whole<T##x2>({x SIMT_AND y}))
-#define SIMT_MEMORY_4(T) \
-  SIMT_LOAD(T##x4)        \
-  SIMT_STORE(T##x4, T x SIMT_AND T y SIMT_AND T z SIMT_AND T w, simt::whole<T##x4>({x SIMT_AND y SIMT_AND z SIMT_AND w}))
+#define SIMT_MEMORY_4(T)                                        \
+  SIMT_LOAD(T##x4)                                              \
+  SIMT_STORE(T##x4, T x SIMT_AND T y SIMT_AND T z SIMT_AND T w, \
+             simt::whole<T##x4>({x SIMT_AND y SIMT_AND z SIMT_AND w}))
 SIMT_MEMORY(u16)
 SIMT_MEMORY(u32)
 SIMT_MEMORY(f32)
@@ -265,7 +274,7 @@ SIMT_INLINE void cp_async(u32 to, u64 from, constant<bytes> all, u32 read, int l
   char* const target = shared_pointer(to);
   check_pipeline_copy("cp.async", target, (const void*)from, bytes, bytes - read, line);
   CopyBits bits = read & 8 ? *(const u64*)from : 0;
-  if (read & 4) bits |= (CopyBits)*(const u32*)(from + (read & 8)) << 8 * (read & 8);
+  if (read & 4) bits |= (CopyBits) * (const u32*)(from + (read & 8)) << 8 * (read & 8);
   for (u32 i = read & ~3u; i < read; ++i) bits |= (CopyBits)((const unsigned char*)from)[i] << 8 * i;
   copy_later(target, bytes, bits);
 }
@@ -287,7 +296,7 @@ struct Row {
 SIMT_APART inline void check_row(const void* row, unsigned rows, int line) {
   const bool missing = (std::uintptr_t)row < 2 * nowhere;
   if (lane() >= rows || (!missing && (std::uintptr_t)row % 16 == 0)) return;
-  const char* const rule = missing ? "addresses of shared memory, as __cvta_generic_to_shared() gives them."
+  const char* const rule = missing ? "addresses in shared memory, from __cvta_generic_to_shared()."
                                    : "rows at addresses that are multiples of 16 bytes; this one is %u past one.";
   char form[160], text[240];
   snprintf(form, sizeof form, "ldmatrix in line %%d needs %s", rule);
@@ -306,7 +315,7 @@ SIMT_INLINE u32 half_of(const Exchange& met, unsigned row, unsigned column) {
   return (u32)(((const Row*)met.value[row])->bits >> 16 * column) & 0xffffu;
 }
 
-// The first lane that goes on works for all, while the others' rows still are what they were on arrival.
+// The first lane that resumes works for all, while the others' rows still are what they were on arrival.
 template <unsigned matrices, bool turned>
 SIMT_APART uint4 spread(CopyBits bits, int line) {
   Row own = {bits, {}, false};
@@ -333,9 +342,9 @@ SIMT_INLINE uint4 ldmatrix(u32 address, int line = __builtin_LINE()) {
   check_row(row, 8 * matrices, line);
   return spread<matrices, turned>(read_row<8 * matrices>(row), line);
 }
-#define SIMT_LDMATRIX(name, T, matrices, turned, value)                       \
-  SIMT_INLINE T ldmatrix_##name(u32 address, int line = __builtin_LINE()) {   \
-    return ldmatrix<matrices, turned>(address, line) value;                   \
+#define SIMT_LDMATRIX(name, T, matrices, turned, value)                     \
+  SIMT_INLINE T ldmatrix_##name(u32 address, int line = __builtin_LINE()) { \
+    return ldmatrix<matrices, turned>(address, line) value;                 \
   }
 SIMT_LDMATRIX(x1, u32, 1, false, .x)
 SIMT_LDMATRIX(x1_trans, u32, 1, true, .x)
@@ -347,11 +356,11 @@ SIMT_LDMATRIX(x4_trans, uint4, 4, true, )
 
 // ---- atomic operations: red is atom without its result ----
 
-#define SIMT_ATOM(name, function, T, P)                                                                        \
-  SIMT_INLINE T atom_##name(u64 a, T x) { return (T)::function((P*)a, (P)x); }                                 \
+#define SIMT_ATOM(name, function, T, P)                                        \
+  SIMT_INLINE T atom_##name(u64 a, T x) { return (T)::function((P*)a, (P)x); } \
   SIMT_INLINE T atoms_##name(u32 a, T x) { return (T)::function((P*)shared_pointer(a), (P)x); }
-#define SIMT_ATOM_CAS(name, T)                                                                                 \
-  SIMT_INLINE T atom_##name(u64 a, T compare, T x) { return ::atomicCAS((T*)a, compare, x); }                  \
+#define SIMT_ATOM_CAS(name, T)                                                                \
+  SIMT_INLINE T atom_##name(u64 a, T compare, T x) { return ::atomicCAS((T*)a, compare, x); } \
   SIMT_INLINE T atoms_##name(u32 a, T compare, T x) { return ::atomicCAS((T*)shared_pointer(a), compare, x); }
 SIMT_ATOM(add_f32, atomicAdd, f32, float)
 SIMT_ATOM(add_f64, atomicAdd, f64, double)
@@ -375,32 +384,35 @@ SIMT_INLINE void red_add_v4_f32(u64 a, f32 x, f32 y, f32 z, f32 w) { ::atomicAdd
 
 // With a memory order: as cuda::atomic_ref's.
 template <class T> using Ordered = ::cuda::detail::Operation<T, ::cuda::thread_scope_device>;
-// A thread that reads the same again waits for others: they go first.
+// A thread that reads the same value again waits for others: let them run first.
 SIMT_APART inline void again(u64 address, u64 value, int line) {
-  static __thread struct { u64 address, value; unsigned thread; } last;
+  static __thread struct {
+    u64 address, value;
+    unsigned thread;
+  } last;
   if (last.address == address && last.value == value && last.thread == linear_thread()) let_others_run(line);
   last.address = address;
   last.value = value;
   last.thread = linear_thread();
 }
-#define SIMT_ORDERED(T)                                                                                       \
-  SIMT_INLINE T ld_relaxed_##T(u64 a, int line = __builtin_LINE()) {                                          \
-    const T x = Ordered<T>::load((T*)a, std::memory_order_relaxed);                                           \
-    again(a, (u64)x, line);                                                                                   \
-    return x;                                                                                                 \
-  }                                                                                                           \
-  SIMT_INLINE T ld_acquire_##T(u64 a, int line = __builtin_LINE()) {                                          \
-    const T x = Ordered<T>::load((T*)a, std::memory_order_acquire);                                           \
-    again(a, (u64)x, line);                                                                                   \
-    return x;                                                                                                 \
-  }                                                                                                           \
-  SIMT_INLINE T ld_volatile_##T(u64 a, int line = __builtin_LINE()) {                                         \
-    const T x = *(const volatile T*)a;                                                                        \
-    again(a, (u64)x, line);                                                                                   \
-    return x;                                                                                                 \
-  }                                                                                                           \
-  SIMT_INLINE void st_relaxed_##T(u64 a, T x) { Ordered<T>::store((T*)a, x, std::memory_order_relaxed); }     \
-  SIMT_INLINE void st_release_##T(u64 a, T x) { Ordered<T>::store((T*)a, x, std::memory_order_release); }     \
+#define SIMT_ORDERED(T)                                                                                   \
+  SIMT_INLINE T ld_relaxed_##T(u64 a, int line = __builtin_LINE()) {                                      \
+    const T x = Ordered<T>::load((T*)a, std::memory_order_relaxed);                                       \
+    again(a, (u64)x, line);                                                                               \
+    return x;                                                                                             \
+  }                                                                                                       \
+  SIMT_INLINE T ld_acquire_##T(u64 a, int line = __builtin_LINE()) {                                      \
+    const T x = Ordered<T>::load((T*)a, std::memory_order_acquire);                                       \
+    again(a, (u64)x, line);                                                                               \
+    return x;                                                                                             \
+  }                                                                                                       \
+  SIMT_INLINE T ld_volatile_##T(u64 a, int line = __builtin_LINE()) {                                     \
+    const T x = *(const volatile T*)a;                                                                    \
+    again(a, (u64)x, line);                                                                               \
+    return x;                                                                                             \
+  }                                                                                                       \
+  SIMT_INLINE void st_relaxed_##T(u64 a, T x) { Ordered<T>::store((T*)a, x, std::memory_order_relaxed); } \
+  SIMT_INLINE void st_release_##T(u64 a, T x) { Ordered<T>::store((T*)a, x, std::memory_order_release); } \
   SIMT_INLINE void st_volatile_##T(u64 a, T x) { *(volatile T*)a = x; }
 SIMT_ORDERED(u32)
 SIMT_ORDERED(u64)
@@ -418,15 +430,15 @@ SIMT_INLINE void fence_sys() { ::__threadfence_system(); }
 
 struct Shuffled {
   u32 x;
-  bool y;      // the source lane is inside the segment
+  bool y;  // the source lane is inside the segment
 };
 // PTX ISA, "shfl.sync": bits 8 to 12 of `clamp` say which lanes make a segment, the lower ones where it ends.
-#define SIMT_SHFL(mode, source, inside)                                                                               \
-  SIMT_INLINE Shuffled shfl_##mode(u32 value, u32 by, u32 clamp, u32 mask, int line = __builtin_LINE()) {             \
-    const u32 self = lane(), segment = clamp >> 8 & 31, last = (self & segment) | (clamp & 31 & ~segment);            \
-    const u32 from = source;                                                                                          \
-    const bool in = inside;                                                                                           \
-    return {(u32)shuffled(mask, value, in ? from & 31 : self, 4, "shfl.sync", line), in};                             \
+#define SIMT_SHFL(mode, source, inside)                                                                    \
+  SIMT_INLINE Shuffled shfl_##mode(u32 value, u32 by, u32 clamp, u32 mask, int line = __builtin_LINE()) {  \
+    const u32 self = lane(), segment = clamp >> 8 & 31, last = (self & segment) | (clamp & 31 & ~segment); \
+    const u32 from = source;                                                                               \
+    const bool in = inside;                                                                                \
+    return {(u32)shuffled(mask, value, in ? from & 31 : self, 4, "shfl.sync", line), in};                  \
   }
 SIMT_SHFL(up, self - (by & 31), (int)from >= (int)last)
 SIMT_SHFL(down, self + (by & 31), from <= last)
@@ -437,8 +449,7 @@ SIMT_SHFL(idx, (self & segment) | (by & 31 & ~segment), from <= last)
 SIMT_INLINE u32 vote_ballot(bool p, u32 mask, int line = __builtin_LINE()) { return ::__ballot_sync(mask, p, line); }
 SIMT_INLINE bool vote_any(bool p, u32 mask, int line = __builtin_LINE()) { return ::__any_sync(mask, p, line); }
 SIMT_INLINE bool vote_all(bool p, u32 mask, int line = __builtin_LINE()) { return ::__all_sync(mask, p, line); }
-#define SIMT_REDUX(name, T) \
-  SIMT_INLINE u32 redux_##name(u32 x, u32 mask, int line = __builtin_LINE())
+#define SIMT_REDUX(name, T) SIMT_INLINE u32 redux_##name(u32 x, u32 mask, int line = __builtin_LINE())
 SIMT_REDUX(add_u32, unsigned) { return ::__reduce_add_sync(mask, x, line); }
 SIMT_REDUX(min_u32, unsigned) { return ::__reduce_min_sync(mask, x, line); }
 SIMT_REDUX(max_u32, unsigned) { return ::__reduce_max_sync(mask, x, line); }
@@ -491,9 +502,9 @@ SIMT_INLINE f32 cvt_rn_f32_u32(u32 x) { return (float)x; }
 SIMT_INLINE u32 cvt_rzi_s32_f32(f32 x) { return (u32)::__float2int_rz(x); }
 SIMT_INLINE u32 cvt_rni_s32_f32(f32 x) { return (u32)::__float2int_rn(x); }
 
-#define SIMT_SETP(name, op)                                                       \
-  SIMT_INLINE bool setp_##name##_u32(u32 x, u32 y) { return x op y; }             \
-  SIMT_INLINE bool setp_##name##_s32(u32 x, u32 y) { return (int)x op (int)y; }   \
+#define SIMT_SETP(name, op)                                                     \
+  SIMT_INLINE bool setp_##name##_u32(u32 x, u32 y) { return x op y; }           \
+  SIMT_INLINE bool setp_##name##_s32(u32 x, u32 y) { return (int)x op(int) y; } \
   SIMT_INLINE bool setp_##name##_f32(f32 x, f32 y) { return x op y; }
 SIMT_SETP(eq, ==)
 SIMT_SETP(ne, !=)
@@ -505,7 +516,9 @@ SIMT_SETP(ge, >=)
 
 SIMT_INLINE u64 packed64(u32 low, u32 high) { return (u64)high << 32 | low; }
 SIMT_INLINE uint2 unpacked64(u64 x) { return {(u32)x, (u32)(x >> 32)}; }
-struct Halves { u16 x, y; };
+struct Halves {
+  u16 x, y;
+};
 SIMT_INLINE Halves unpacked(u32 x) { return {(u16)x, (u16)(x >> 16)}; }
 
 // Bit 7 of `table` is what becomes of three ones, bit 0 of three zeros.
@@ -525,7 +538,7 @@ inline u32 multiprocessors() {
   ::cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, 0);
   return (u32)n;
 }
-SIMT_APART inline u32 smid() { return linear_block() % multiprocessors(); }      // as blocks begin, in turn
+SIMT_APART inline u32 smid() { return linear_block() % multiprocessors(); }  // as blocks begin, in turn
 
 }  // namespace ptx
 }  // namespace simt

@@ -7,7 +7,9 @@ namespace pybind11 {
 struct none {};
 inline simt::Value default_value(none) { return {}; }
 template <class T>
-simt::Value default_value(const T& value) { return simt::to_value(value); }
+simt::Value default_value(const T& value) {
+  return simt::to_value(value);
+}
 struct arg_v {
   simt::Parameter parameter;
 };
@@ -17,7 +19,9 @@ struct arg {
   arg& noconvert(bool = true) { return *this; }
   arg& none(bool = true) { return *this; }
   template <class T>
-  arg_v operator=(const T& value) const { return {{name, true, default_value(value)}}; }
+  arg_v operator=(const T& value) const {
+    return {{name, true, default_value(value)}};
+  }
 };
 struct module_ {
   std::vector<simt::Function>& functions;
@@ -51,6 +55,6 @@ struct call_guard {};
 struct gil_scoped_release {};
 namespace literals {
 inline arg operator""_a(const char* name, std::size_t) { return arg(name); }
-}
+}  // namespace literals
 }  // namespace pybind11
 namespace py = pybind11;

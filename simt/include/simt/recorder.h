@@ -1,4 +1,4 @@
-// Where a counted build's probes write down what each thread of a block does: a buffer of events a thread.
+// The buffers in which a counted build's probes record the events of a block's threads, one buffer per thread.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 namespace simt {
 
 // An event is one word: [where in the code][address]. `where` is the low part of the return address into the kernel, in
-// units of 4 bytes: no two calls share one. Addresses below first_address are no memory: 0 is the start of a basic block,
-// the others are what threads do together (Together, src/count.h).
+// units of 4 bytes: no two calls share one. Addresses below first_address are no memory: 0 is the start of a basic
+// block, the others are what threads do together (Together, src/run/observer.h).
 #if defined(__aarch64__)
 inline constexpr unsigned address_bits = 48;
 #else
@@ -22,7 +22,7 @@ struct Recorder {
   std::uint64_t* next;        // the running thread's next event goes here
   std::uint64_t* end;         // its buffer is full there
   std::uint64_t* base;        // thread t's buffer begins at base + t * stride; null while nothing is recorded
-  std::size_t stride;         // 0: the block isn't counted, all threads write into one buffer that nobody reads
+  std::size_t stride;         // 0: the block isn't counted, all threads write into one buffer that is never read
   std::size_t capacity;
   std::uint64_t** stop;       // where the events of each thread that doesn't run now end
   std::uint64_t** limit;      // where its buffer does
@@ -51,9 +51,11 @@ struct ProbeFunction {
   std::uint8_t bytes;         // 0: not the same at every call
 };
 
-// The running thread's buffer is full: waits until the others have come as far, then writes the event.
+// The running thread's buffer is full: waits until the others have caught up, then writes the event.
 extern "C" __attribute__((visibility("default"))) void simt_event_without_room(std::uint64_t event);
-// What the probe's function doesn't tell of the call that returns to `code`. kind: of an atomic operation, a simt::Atomic.
-extern "C" __attribute__((visibility("default"))) void simt_event_site(const void* code, Event event, unsigned bytes, int kind);
+// Describes the call that returns to `code`, as far as the probe's function does not. kind: of an atomic operation, a
+// simt::Atomic.
+extern "C" __attribute__((visibility("default"))) void simt_event_site(const void* code, Event event, unsigned bytes,
+                                                                       int kind);
 
 }  // namespace simt

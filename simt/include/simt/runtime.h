@@ -1,4 +1,4 @@
-// What compiled kernels and the device headers ask of the runtime: launching, barriers, warp exchanges, faults.
+// The part of the runtime that compiled kernels and the device headers use: launches, barriers, warp exchanges, faults.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,19 @@ typedef struct CUstream_st* cudaStream_t;
 
 namespace simt {
 
-// Bit patterns of memory that nobody has written: NaN as float32, with a payload that says which memory it was.
-// Each half is a NaN as well, for float16 and bfloat16.
-inline constexpr std::uint32_t global_mark = 0x7FC67FC6u;
-inline constexpr std::uint32_t shared_mark = 0x7FC57FC5u;
-inline constexpr std::uint32_t local_mark = 0x7FC47FC4u;     // of a local variable, in a checked build
+// Poison, the bit patterns of memory that was never written: NaN as float32, with a payload that says which memory it
+// was. Each half is a NaN as well, for float16 and bfloat16.
+inline constexpr std::uint32_t global_poison = 0x7FC67FC6u;
+inline constexpr std::uint32_t shared_poison = 0x7FC57FC5u;
+inline constexpr std::uint32_t local_poison = 0x7FC47FC4u;  // of a local variable, in a checked build
 
-// Where a launch stands in the student's source. `parameters` lists the kernel's parameter names, comma separated.
+// Where a launch is in the student's source. `parameters` lists the kernel's parameter names, comma separated.
 struct Site {
   const char* kernel;
   const char* file;
   int line;
   const char* parameters;
-  int defined;      // line of the kernel's own definition
+  int defined;  // line of the kernel's own definition
   int max_threads;  // from __launch_bounds__, 0 if there is none
 };
 
@@ -49,17 +49,17 @@ SIMT_INLINE Config config(dim3 grid, dim3 block, std::size_t shared = 0, cudaStr
 // Which thread of the current block starts next. The thread loop below is compiled into the student's
 // module, so that a kernel without barriers becomes an ordinary loop.
 struct Cursor {
-  unsigned next, count;          // position in the starting order, threads in the block
-  unsigned current;              // linear index of the running thread
-  const unsigned* order;         // starting order, or null for 0, 1, 2, …
-  const uint3* places;           // threadIdx of each thread
-  unsigned waiting;              // how many threads of the block wait at something
-  unsigned waited;               // not 0 once any thread of the block has waited
-  unsigned flat;                 // not 0 in a one-dimensional block that starts in the natural order
+  unsigned next, count;  // position in the starting order, threads in the block
+  unsigned current;  // linear index of the running thread
+  const unsigned* order;  // starting order, or null for 0, 1, 2, …
+  const uint3* places;  // threadIdx of each thread
+  unsigned waiting;  // how many threads of the block wait at something
+  unsigned waited;  // not 0 once any thread of the block has waited
+  unsigned flat;  // not 0 in a one-dimensional block that starts in the natural order
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor cursor;
 
-SIMT_API void thread_ended(unsigned linear);                 // in a block where some have waited
+SIMT_API void thread_ended(unsigned linear);  // in a block where some have waited
 
 // One pointer argument of a launch, kept to name tensors in a fault.
 struct Argument {
@@ -72,7 +72,7 @@ struct Launch {
   Config config;
   void (*threads)(void*);  // runs threads until none is left to start
   void* body;
-  const void* function;    // the kernel's address where it is known, else null
+  const void* function;  // the kernel's address where it is known, else null
   const Argument* arguments;
   unsigned argument_count;
   bool cooperative;
@@ -80,14 +80,20 @@ struct Launch {
 
 SIMT_API void run(const Launch& launch);
 
-// See simt/whole_values.py.
+// See simt/frontend/whole_values.py.
 template <class T>
-SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) { return value; }
+SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) {
+  return value;
+}
 
 template <class T>
-SIMT_INLINE Argument argument_of(const T&) { return {nullptr, 0}; }
+SIMT_INLINE Argument argument_of(const T&) {
+  return {nullptr, 0};
+}
 template <class T>
-SIMT_INLINE Argument argument_of(T* const& pointer) { return {(const void*)pointer, sizeof(T)}; }
+SIMT_INLINE Argument argument_of(T* const& pointer) {
+  return {(const void*)pointer, sizeof(T)};
+}
 SIMT_INLINE Argument argument_of(void* const& pointer) { return {pointer, 1}; }
 SIMT_INLINE Argument argument_of(const void* const& pointer) { return {pointer, 1}; }
 
@@ -97,7 +103,7 @@ struct Body {
   std::tuple<P...>& values;
 
 #ifdef SIMT_PROBED
-  // Apart from the loop: what a thread calls its own (threadIdx) is constant in the kernel's eyes.
+  // Outside the loop: the kernel sees a thread's own variables (threadIdx) as constants.
   static __attribute__((noinline)) void one(Body& body) { std::apply(body.call, body.values); }
 #else
   static SIMT_INLINE void one(Body& body) { std::apply(body.call, body.values); }
@@ -110,7 +116,7 @@ struct Body {
     const unsigned* const order = at.order;
     const unsigned count = at.count;
     const bool flat = at.flat;
-    // `next` stays in a register while nobody waits: only a thread that waits lets others start.
+    // `next` stays in a register while no thread waits: only a thread that waits lets others start.
     for (unsigned next = at.next; next < count;) {
       unsigned linear = next;
       if (__builtin_expect(flat, 1)) {
@@ -137,9 +143,16 @@ struct Body {
 };
 
 template <class F, class... P>
-void launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative, std::tuple<P...>& values) {
+void launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative,
+                 std::tuple<P...>& values) {
   Argument arguments[sizeof...(P) + 1] = {};
-  std::apply([&](const P&... each) { unsigned i = 0; ((arguments[i++] = argument_of(each)), ...); (void)i; }, values);
+  std::apply(
+      [&](const P&... each) {
+        unsigned i = 0;
+        ((arguments[i++] = argument_of(each)), ...);
+        (void)i;
+      },
+      values);
   Body<F, P...> body{call, values};
   run({site, config, &Body<F, P...>::threads, &body, function, arguments, (unsigned)sizeof...(P), cooperative});
 }
@@ -175,17 +188,19 @@ TypedLaunch<F, P...> launch(Site site, void (*kernel)(P...), F call, Config conf
   return {site, (const void*)kernel, call, config};
 }
 template <class F>
-DeducedLaunch<F> launch(Site site, F call, Config config) { return {site, call, config}; }
+DeducedLaunch<F> launch(Site site, F call, Config config) {
+  return {site, call, config};
+}
 
 // ---- inside a kernel; `line` is the line of the call in the student's source ----
 
 extern "C" SIMT_API void simt_barrier(int line);
-SIMT_INLINE void barrier(int line) { simt_barrier(line); }     // __syncthreads
+SIMT_INLINE void barrier(int line) { simt_barrier(line); }  // __syncthreads
 enum class Vote { count, all, any };
 SIMT_API int barrier_vote(Vote vote, bool predicate, int line);
-SIMT_API void grid_barrier(int line);                          // cooperative launches only
+SIMT_API void grid_barrier(int line);  // cooperative launches only
 
-// What the lanes of a warp put in: value[l] is lane l's, meaningful where bit l of `present` is set.
+// The values of a warp's lanes: value[l] is lane l's, valid if bit l of `present` is set.
 // Stays valid until the calling lane's next collective.
 struct Exchange {
   const std::uint64_t* value;
@@ -197,48 +212,52 @@ SIMT_API Exchange exchange(unsigned mask, std::uint64_t value, const char* what,
 SIMT_API unsigned active_mask(int line);
 
 SIMT_API void mark_local(void* variable, std::size_t bytes, const char* name);
-SIMT_API void handed_over();      // in a checked build: what the calling thread does from now on, it has not handed over to others yet
-SIMT_API void read_of_unwritten(unsigned source, const char* what, int line);      // a shuffle that reads what its lane never wrote
-SIMT_API void read_of_absent(unsigned mask, unsigned source, const char* what, int line);     // a shuffle that reads a lane which is not there
+SIMT_API void handed_over();  // in a checked build: the calling thread has not published its further accesses
+SIMT_API void read_of_unwritten(unsigned source, const char* what,
+                                int line);  // a shuffle reads a variable that its lane never wrote
+SIMT_API void read_of_absent(unsigned mask, unsigned source, const char* what,
+                             int line);  // a shuffle reads a lane that does not take part
 SIMT_API void* dynamic_shared();
-SIMT_API void* dynamic_shared(const char* name, std::size_t element);      // in a checked build: what the kernel calls it
+SIMT_API void* dynamic_shared(const char* name,
+                              std::size_t element);  // in a checked build: with the kernel's name for it
 SIMT_API std::size_t dynamic_shared_size();
 SIMT_API bool cooperative_launch();
-[[noreturn]] SIMT_API void device_assert(const char* expression, int line);   // on the host it throws
+[[noreturn]] SIMT_API void device_assert(const char* expression, int line);  // on the host it throws
 [[noreturn]] SIMT_API void trap(int line);
-// A device function was called against its rules. reason: one of simt.KernelError's; text: whole sentences.
+// Reports a device function that was used incorrectly. reason: of simt.KernelError; text: whole sentences.
 [[noreturn]] SIMT_API void misused(const char* reason, const char* text, int line);
 
 // Parks the calling thread until another one of its block calls wake(place). what: the operation, for messages.
 SIMT_API void sleep_at(const volatile void* place, const char* what, int line);
 SIMT_API void wake(const volatile void* place);
-// Lets the block's other threads go first, and threads of other blocks too: for what waits for a change in memory.
+// Lets other threads of this and other blocks run first. Called in loops that wait for a change in memory.
 SIMT_API void let_others_run(int line);
 
-// Asynchronous copies of the calling thread, of at most 16 bytes each: read when they are asked for, written by the header
-// once their batch has been waited for. Batches are counted from 1.
+// Asynchronous copies of the calling thread, of at most 16 bytes each: read when they are started, written by the
+// header once their batch has been waited for. Batches are counted from 1.
 typedef unsigned __int128 CopyBits;
 struct Arrival {
   void* target;
-  std::size_t bytes;      // 0: nothing has arrived
+  std::size_t bytes;  // 0: nothing has arrived
 };
 SIMT_API void copy_later(void* target, std::size_t bytes, CopyBits bits);
-SIMT_API unsigned commit_copies();               // ends the batch; returns its number
-SIMT_API unsigned committed_copies();            // number of the last batch that was ended, or 0
-SIMT_API Arrival next_arrival(unsigned batch);   // takes the oldest copy of a batch up to this one
+SIMT_API unsigned commit_copies();  // ends the batch; returns its number
+SIMT_API unsigned committed_copies();  // number of the last batch that was ended, or 0
+SIMT_API Arrival next_arrival(unsigned batch);  // takes the oldest copy of a batch up to this one
 // The same with a place in shared memory (a barrier, a stage) for which the block's threads copy together.
 SIMT_API void copy_later_at(const volatile void* place, void* target, std::size_t bytes, CopyBits bits);
 SIMT_API Arrival next_arrival_at(const volatile void* place);
-SIMT_API CopyBits arrived_bits();                // what the copy that was taken last holds
-SIMT_API bool in_shared(const void* address);    // the running block's shared memory, static or dynamic
+SIMT_API CopyBits arrived_bits();  // what the copy that was taken last holds
+SIMT_API bool in_shared(const void* address);  // the running block's shared memory, static or dynamic
 SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// What assert and CUDA_KERNEL_ASSERT become.
+// The replacement of assert and CUDA_KERNEL_ASSERT.
 #define SIMT_ASSERT(...) ((__VA_ARGS__) ? (void)0 : ::simt::device_assert(#__VA_ARGS__, __LINE__))
 
 #ifdef SIMT_PROBED
 // The same variable, constant as a thread sees it: reading a constant is no access to probe.
-extern const __thread __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor own_cursor __asm__("_ZN4simt6cursorE");
+extern const __thread
+    __attribute__((tls_model("initial-exec"), visibility("default"))) Cursor own_cursor __asm__("_ZN4simt6cursorE");
 SIMT_INLINE unsigned linear_thread() { return own_cursor.current; }
 SIMT_INLINE unsigned lane() { return own_cursor.current % 32; }
 #else
@@ -246,11 +265,12 @@ SIMT_INLINE unsigned linear_thread() { return cursor.current; }
 SIMT_INLINE unsigned lane() { return cursor.current % 32; }
 #endif
 
-// In a checked build this follows the declaration of a local variable without a value: reading the mark is a finding.
+// In a checked build this follows the declaration of a local variable without a value: reading the poison is a finding.
 template <class T>
 SIMT_INLINE void local(T& variable, const char* name) {
 #ifdef SIMT_CHECK
-  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>) mark_local((void*)&variable, sizeof variable, name);
+  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+    mark_local((void*)&variable, sizeof variable, name);
 #else
   (void)variable, (void)name;
 #endif

@@ -1,5 +1,5 @@
-// What NVIDIA's samples include from their folder Common, as far as most of them use it: errors, the choice of a device,
-// arguments as -name=value, a stopwatch. A folder that is given with -I comes first.
+// The part of the folder Common of NVIDIA's samples that most of them use: errors, the choice of a device, arguments of
+// the form -name=value, a stopwatch. A folder that is passed with -I comes first.
 #pragma once
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ inline void stop_at_error(cudaError_t error, const char* what, const char* file,
   fprintf(stderr, "CUDA error at %s:%d code=%d(%s) \"%s\"\n", file, line, (int)error, cudaGetErrorName(error), what);
   exit(EXIT_FAILURE);
 }
-// What follows `name` in one of the arguments -name, --name or -name=value; null where none has it.
+// Returns what follows `name` in an argument -name, --name or -name=value, or null if there is none.
 inline const char* argument(int argc, const char** argv, const char* name) {
   const size_t length = strlen(name);
   for (int i = 1; i < argc; ++i) {
@@ -50,7 +50,8 @@ inline bool getCmdLineArgumentString(int argc, const char** argv, const char* na
 
 inline int gpuGetMaxGflopsDeviceId() { return 0; }
 inline int findCudaDevice(int, const char**) {
-  printf("GPU Device 0: \"%s\" with compute capability %d.%d\n\n", simt::device().name, simt::device().major, simt::device().minor);
+  printf("GPU Device 0: \"%s\" with compute capability %d.%d\n\n", simt::device().name, simt::device().major,
+         simt::device().minor);
   return 0;
 }
 inline bool checkCudaCapabilities(int major, int minor) {

@@ -14,8 +14,12 @@
 #define SIMT_NAME(a, b) SIMT_JOIN(a, SIMT_N, b, )        // __float2 , _rn   -> __float2half_rn
 #define SIMT_NAME2(a, b) SIMT_JOIN(a, SIMT_N2, b, )      // __floats2 , _rn  -> __floats2half2_rn
 
-struct SIMT_RAW { unsigned short x; };
-struct SIMT_RAW2 { unsigned short x, y; };
+struct SIMT_RAW {
+  unsigned short x;
+};
+struct SIMT_RAW2 {
+  unsigned short x, y;
+};
 
 // Converts from and to the types that CUDA's converts from and to, implicitly as there. So `h + 1.0f` is ambiguous
 // here as it is with nvcc.
@@ -72,25 +76,31 @@ SIMT_INLINE short SIMT_NAME(__, _as_short)(SIMT_T h) { return (short)h.__x; }
 SIMT_INLINE SIMT_T SIMT_NAME(__ushort_as_, )(unsigned short bits) { return SIMT_RAW{bits}; }
 SIMT_INLINE SIMT_T SIMT_NAME(__short_as_, )(short bits) { return SIMT_RAW{(unsigned short)bits}; }
 
-#define SIMT_FROM_INTEGER(rounding, round, I, name, value) \
-  SIMT_INLINE SIMT_T SIMT_NAME(__##name##2, rounding)(I i) { \
+#define SIMT_FROM_INTEGER(rounding, round, I, name, value)                               \
+  SIMT_INLINE SIMT_T SIMT_NAME(__##name##2, rounding)(I i) {                             \
     return SIMT_RAW{simt::narrowed(value, SIMT_DIGITS, SIMT_LEAST, simt::Round::round)}; \
   }
-#define SIMT_TO_INTEGER(rounding, round, I, name, low, high) \
-  SIMT_INLINE I SIMT_NAME(__, 2##name##rounding)(SIMT_T h) { return (I)simt::integer(round(SIMT_FROM_BITS(h.__x)), low, high); }
-#define SIMT_CONVERSIONS(rounding, round, to_integral)                                         \
-  SIMT_FROM_INTEGER(rounding, round, short, short, i)                                          \
-  SIMT_FROM_INTEGER(rounding, round, unsigned short, ushort, i)                                \
-  SIMT_FROM_INTEGER(rounding, round, int, int, i)                                              \
-  SIMT_FROM_INTEGER(rounding, round, unsigned, uint, i)                                        \
-  SIMT_FROM_INTEGER(rounding, round, long long, ll, simt::sticky(i))                           \
-  SIMT_FROM_INTEGER(rounding, round, unsigned long long, ull, simt::sticky(i))                 \
-  SIMT_TO_INTEGER(rounding, to_integral, short, short, SHRT_MIN, SHRT_MAX)                     \
-  SIMT_TO_INTEGER(rounding, to_integral, unsigned short, ushort, 0, USHRT_MAX)                 \
-  SIMT_INLINE int SIMT_NAME(__, 2int##rounding)(SIMT_T h) { return __float2int##rounding(SIMT_FROM_BITS(h.__x)); }           \
-  SIMT_INLINE unsigned SIMT_NAME(__, 2uint##rounding)(SIMT_T h) { return __float2uint##rounding(SIMT_FROM_BITS(h.__x)); }    \
-  SIMT_INLINE long long SIMT_NAME(__, 2ll##rounding)(SIMT_T h) { return __float2ll##rounding(SIMT_FROM_BITS(h.__x)); }       \
-  SIMT_INLINE unsigned long long SIMT_NAME(__, 2ull##rounding)(SIMT_T h) { return __float2ull##rounding(SIMT_FROM_BITS(h.__x)); }
+#define SIMT_TO_INTEGER(rounding, round, I, name, low, high)          \
+  SIMT_INLINE I SIMT_NAME(__, 2##name##rounding)(SIMT_T h) {          \
+    return (I)simt::integer(round(SIMT_FROM_BITS(h.__x)), low, high); \
+  }
+#define SIMT_CONVERSIONS(rounding, round, to_integral)                                                                 \
+  SIMT_FROM_INTEGER(rounding, round, short, short, i)                                                                  \
+  SIMT_FROM_INTEGER(rounding, round, unsigned short, ushort, i)                                                        \
+  SIMT_FROM_INTEGER(rounding, round, int, int, i)                                                                      \
+  SIMT_FROM_INTEGER(rounding, round, unsigned, uint, i)                                                                \
+  SIMT_FROM_INTEGER(rounding, round, long long, ll, simt::sticky(i))                                                   \
+  SIMT_FROM_INTEGER(rounding, round, unsigned long long, ull, simt::sticky(i))                                         \
+  SIMT_TO_INTEGER(rounding, to_integral, short, short, SHRT_MIN, SHRT_MAX)                                             \
+  SIMT_TO_INTEGER(rounding, to_integral, unsigned short, ushort, 0, USHRT_MAX)                                         \
+  SIMT_INLINE int SIMT_NAME(__, 2int##rounding)(SIMT_T h) { return __float2int##rounding(SIMT_FROM_BITS(h.__x)); }     \
+  SIMT_INLINE unsigned SIMT_NAME(__, 2uint##rounding)(SIMT_T h) {                                                      \
+    return __float2uint##rounding(SIMT_FROM_BITS(h.__x));                                                              \
+  }                                                                                                                    \
+  SIMT_INLINE long long SIMT_NAME(__, 2ll##rounding)(SIMT_T h) { return __float2ll##rounding(SIMT_FROM_BITS(h.__x)); } \
+  SIMT_INLINE unsigned long long SIMT_NAME(__, 2ull##rounding)(SIMT_T h) {                                             \
+    return __float2ull##rounding(SIMT_FROM_BITS(h.__x));                                                               \
+  }
 SIMT_CONVERSIONS(_rn, nearest, __builtin_rintf)
 SIMT_CONVERSIONS(_rz, to_zero, __builtin_truncf)
 SIMT_CONVERSIONS(_ru, up, __builtin_ceilf)
@@ -100,8 +110,8 @@ SIMT_TO_INTEGER(_rz, __builtin_truncf, unsigned char, uchar, 0, UCHAR_MAX)
 #undef SIMT_CONVERSIONS
 #undef SIMT_TO_INTEGER
 #undef SIMT_FROM_INTEGER
-#define SIMT_FROM_FLOAT(rounding, round)                                 \
-  SIMT_INLINE SIMT_T SIMT_NAME(__float2, rounding)(float f) {            \
+#define SIMT_FROM_FLOAT(rounding, round)                                                     \
+  SIMT_INLINE SIMT_T SIMT_NAME(__float2, rounding)(float f) {                                \
     return SIMT_RAW{simt::narrowed((double)f, SIMT_DIGITS, SIMT_LEAST, simt::Round::round)}; \
   }
 SIMT_FROM_FLOAT(_rz, to_zero)
@@ -130,18 +140,20 @@ SIMT_INLINE SIMT_T2 __lowhigh2highlow(SIMT_T2 h) { return {h.y, h.x}; }
 
 #define SIMT_F(h) SIMT_FROM_BITS((h).__x)
 // A name's own pair form: each half on its own.
-#define SIMT_PAIR_1(name) SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a) { return {name(a.x), name(a.y)}; }
-#define SIMT_PAIR_2(name, pair) SIMT_INLINE SIMT_T2 pair(SIMT_T2 a, SIMT_T2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }
+#define SIMT_PAIR_1(name) \
+  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a) { return {name(a.x), name(a.y)}; }
+#define SIMT_PAIR_2(name, pair) \
+  SIMT_INLINE SIMT_T2 pair(SIMT_T2 a, SIMT_T2 b) { return {name(a.x, b.x), name(a.y, b.y)}; }
 #define SIMT_PAIR_3(name, pair) \
   SIMT_INLINE SIMT_T2 pair(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) { return {name(a.x, b.x, c.x), name(a.y, b.y, c.y)}; }
 
-#define SIMT_ARITHMETIC(op, name)                                                                       \
-  SIMT_INLINE SIMT_T operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); }   \
-  SIMT_INLINE SIMT_T& operator op##=(SIMT_T& a, const SIMT_T& b) { return a = a op b; }                 \
-  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) { return a op b; }                                        \
-  SIMT_PAIR_2(name, name##2)                                                                            \
-  SIMT_INLINE SIMT_T2 operator op(const SIMT_T2& a, const SIMT_T2& b) { return name##2(a, b); }         \
-  SIMT_INLINE SIMT_T2& operator op##=(SIMT_T2& a, const SIMT_T2& b) { return a = a op b; }
+#define SIMT_ARITHMETIC(op, name)                                                                     \
+  SIMT_INLINE SIMT_T operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); } \
+  SIMT_INLINE SIMT_T& operator op## = (SIMT_T & a, const SIMT_T& b) { return a = a op b; }            \
+  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) { return a op b; }                                      \
+  SIMT_PAIR_2(name, name##2)                                                                          \
+  SIMT_INLINE SIMT_T2 operator op(const SIMT_T2& a, const SIMT_T2& b) { return name##2(a, b); }       \
+  SIMT_INLINE SIMT_T2& operator op## = (SIMT_T2 & a, const SIMT_T2& b) { return a = a op b; }
 SIMT_ARITHMETIC(+, __hadd)
 SIMT_ARITHMETIC(-, __hsub)
 SIMT_ARITHMETIC(*, __hmul)
@@ -149,10 +161,10 @@ SIMT_ARITHMETIC(/, __hdiv)
 SIMT_INLINE SIMT_T2 __h2div(SIMT_T2 a, SIMT_T2 b) { return __hdiv2(a, b); }
 #undef SIMT_ARITHMETIC
 
-#define SIMT_VARIANTS(name)                                                              \
-  SIMT_INLINE SIMT_T name##_rn(SIMT_T a, SIMT_T b) { return name(a, b); }                \
+#define SIMT_VARIANTS(name)                                                                     \
+  SIMT_INLINE SIMT_T name##_rn(SIMT_T a, SIMT_T b) { return name(a, b); }                       \
   SIMT_INLINE SIMT_T name##_sat(SIMT_T a, SIMT_T b) { return __saturatef(SIMT_F(name(a, b))); } \
-  SIMT_PAIR_2(name##_rn, name##2_rn)                                                     \
+  SIMT_PAIR_2(name##_rn, name##2_rn)                                                            \
   SIMT_PAIR_2(name##_sat, name##2_sat)
 SIMT_VARIANTS(__hadd)
 SIMT_VARIANTS(__hsub)
@@ -163,8 +175,16 @@ SIMT_INLINE SIMT_T operator+(const SIMT_T& a) { return a; }
 SIMT_INLINE SIMT_T operator-(const SIMT_T& a) { return SIMT_RAW{(unsigned short)(a.__x ^ 0x8000)}; }
 SIMT_INLINE SIMT_T& operator++(SIMT_T& a) { return a = a + SIMT_T(1.0f); }
 SIMT_INLINE SIMT_T& operator--(SIMT_T& a) { return a = a - SIMT_T(1.0f); }
-SIMT_INLINE SIMT_T operator++(SIMT_T& a, int) { SIMT_T before = a; ++a; return before; }
-SIMT_INLINE SIMT_T operator--(SIMT_T& a, int) { SIMT_T before = a; --a; return before; }
+SIMT_INLINE SIMT_T operator++(SIMT_T& a, int) {
+  SIMT_T before = a;
+  ++a;
+  return before;
+}
+SIMT_INLINE SIMT_T operator--(SIMT_T& a, int) {
+  SIMT_T before = a;
+  --a;
+  return before;
+}
 SIMT_INLINE SIMT_T2 operator+(const SIMT_T2& a) { return a; }
 SIMT_INLINE SIMT_T2 operator-(const SIMT_T2& a) { return {-a.x, -a.y}; }
 SIMT_INLINE SIMT_T __hneg(SIMT_T a) { return -a; }
@@ -174,7 +194,8 @@ SIMT_PAIR_1(__habs)
 
 inline SIMT_T __hfma(SIMT_T a, SIMT_T b, SIMT_T c) {
   const double product = (double)SIMT_F(a) * (double)SIMT_F(b);   // exact
-  return SIMT_RAW{simt::narrowed(simt::odd_sum(product, (double)SIMT_F(c)), SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest)};
+  return SIMT_RAW{
+      simt::narrowed(simt::odd_sum(product, (double)SIMT_F(c)), SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest)};
 }
 SIMT_INLINE SIMT_T __hfma_sat(SIMT_T a, SIMT_T b, SIMT_T c) { return __saturatef(SIMT_F(__hfma(a, b, c))); }
 SIMT_INLINE SIMT_T __hfma_relu(SIMT_T a, SIMT_T b, SIMT_T c) {
@@ -191,21 +212,33 @@ SIMT_INLINE SIMT_T2 __hcmadd(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) {
 
 // ---- comparison: with a NaN the plain forms are false (but !=), the `u` forms true ----
 
-#define SIMT_COMPARE(op, name, unordered)                                                                        \
-  SIMT_INLINE bool operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); }              \
-  SIMT_INLINE bool name(SIMT_T a, SIMT_T b) { return unordered(a, b) ? false : a op b; }                         \
-  SIMT_INLINE bool name##u(SIMT_T a, SIMT_T b) { return unordered(a, b) ? true : a op b; }                       \
-  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a, SIMT_T2 b) { return {SIMT_T(name(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name(a.y, b.y) ? 1.0f : 0.0f)}; }     \
-  SIMT_INLINE SIMT_T2 name##u2(SIMT_T2 a, SIMT_T2 b) { return {SIMT_T(name##u(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name##u(a.y, b.y) ? 1.0f : 0.0f)}; } \
-  SIMT_INLINE unsigned name##2_mask(SIMT_T2 a, SIMT_T2 b) { return (name(a.x, b.x) ? 0xffffu : 0) | (name(a.y, b.y) ? 0xffff0000u : 0); }         \
-  SIMT_INLINE unsigned name##u2_mask(SIMT_T2 a, SIMT_T2 b) { return (name##u(a.x, b.x) ? 0xffffu : 0) | (name##u(a.y, b.y) ? 0xffff0000u : 0); }
-#define SIMT_COMPARE_BOTH(op, name)                                                                              \
-  SIMT_INLINE bool __hb##name##2(SIMT_T2 a, SIMT_T2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); }    \
+#define SIMT_COMPARE(op, name, unordered)                                                           \
+  SIMT_INLINE bool operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); } \
+  SIMT_INLINE bool name(SIMT_T a, SIMT_T b) { return unordered(a, b) ? false : a op b; }            \
+  SIMT_INLINE bool name##u(SIMT_T a, SIMT_T b) { return unordered(a, b) ? true : a op b; }          \
+  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a, SIMT_T2 b) {                                               \
+    return {SIMT_T(name(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name(a.y, b.y) ? 1.0f : 0.0f)};            \
+  }                                                                                                 \
+  SIMT_INLINE SIMT_T2 name##u2(SIMT_T2 a, SIMT_T2 b) {                                              \
+    return {SIMT_T(name##u(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name##u(a.y, b.y) ? 1.0f : 0.0f)};      \
+  }                                                                                                 \
+  SIMT_INLINE unsigned name##2_mask(SIMT_T2 a, SIMT_T2 b) {                                         \
+    return (name(a.x, b.x) ? 0xffffu : 0) | (name(a.y, b.y) ? 0xffff0000u : 0);                     \
+  }                                                                                                 \
+  SIMT_INLINE unsigned name##u2_mask(SIMT_T2 a, SIMT_T2 b) {                                        \
+    return (name##u(a.x, b.x) ? 0xffffu : 0) | (name##u(a.y, b.y) ? 0xffff0000u : 0);               \
+  }
+#define SIMT_COMPARE_BOTH(op, name)                                                                                  \
+  SIMT_INLINE bool __hb##name##2(SIMT_T2 a, SIMT_T2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); }        \
   SIMT_INLINE bool __hb##name##u2(SIMT_T2 a, SIMT_T2 b) { return __h##name##u(a.x, b.x) && __h##name##u(a.y, b.y); } \
   SIMT_INLINE bool operator op(const SIMT_T2& a, const SIMT_T2& b) { return a.x op b.x && a.y op b.y; }
 SIMT_INLINE bool __hisnan(SIMT_T a) { return SIMT_F(a) != SIMT_F(a); }
-SIMT_INLINE int __hisinf(SIMT_T a) { return SIMT_F(a) == __builtin_inff() ? 1 : SIMT_F(a) == -__builtin_inff() ? -1 : 0; }
-SIMT_INLINE SIMT_T2 __hisnan2(SIMT_T2 a) { return {SIMT_T(__hisnan(a.x) ? 1.0f : 0.0f), SIMT_T(__hisnan(a.y) ? 1.0f : 0.0f)}; }
+SIMT_INLINE int __hisinf(SIMT_T a) {
+  return SIMT_F(a) == __builtin_inff() ? 1 : SIMT_F(a) == -__builtin_inff() ? -1 : 0;
+}
+SIMT_INLINE SIMT_T2 __hisnan2(SIMT_T2 a) {
+  return {SIMT_T(__hisnan(a.x) ? 1.0f : 0.0f), SIMT_T(__hisnan(a.y) ? 1.0f : 0.0f)};
+}
 namespace simt {
 template <> inline constexpr bool cached<SIMT_T> = true;
 template <> inline constexpr bool cached<SIMT_T2> = true;
@@ -227,15 +260,17 @@ SIMT_COMPARE_BOTH(>=, ge)
 #undef SIMT_COMPARE
 
 // A NaN loses against a number, and +0 is above -0; the `_nan` forms give NaN if either is one.
-#define SIMT_EXTREME(name, op, zero)                                             \
-  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) {                                  \
-    const float fa = SIMT_F(a), fb = SIMT_F(b);                                  \
-    if (fa != fa) return fb != fb ? SIMT_T(SIMT_RAW{0x7fff}) : b;                \
-    if (fa == fb) return SIMT_RAW{(unsigned short)(a.__x zero b.__x)};           \
-    return fb op fa ? b : a;                                                     \
-  }                                                                              \
-  SIMT_INLINE SIMT_T name##_nan(SIMT_T a, SIMT_T b) { return simt::unordered(a, b) ? SIMT_T(SIMT_RAW{0x7fff}) : name(a, b); } \
-  SIMT_PAIR_2(name, name##2)                                                     \
+#define SIMT_EXTREME(name, op, zero)                                      \
+  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) {                           \
+    const float fa = SIMT_F(a), fb = SIMT_F(b);                           \
+    if (fa != fa) return fb != fb ? SIMT_T(SIMT_RAW{0x7fff}) : b;         \
+    if (fa == fb) return SIMT_RAW{(unsigned short)(a.__x zero b.__x)};    \
+    return fb op fa ? b : a;                                              \
+  }                                                                       \
+  SIMT_INLINE SIMT_T name##_nan(SIMT_T a, SIMT_T b) {                     \
+    return simt::unordered(a, b) ? SIMT_T(SIMT_RAW{0x7fff}) : name(a, b); \
+  }                                                                       \
+  SIMT_PAIR_2(name, name##2)                                              \
   SIMT_PAIR_2(name##_nan, name##2_nan)
 SIMT_EXTREME(__hmin, <, |)
 SIMT_EXTREME(__hmax, >, &)
@@ -243,8 +278,11 @@ SIMT_EXTREME(__hmax, >, &)
 
 // ---- functions ----
 
-#define SIMT_FUNCTION(name, expression)                                            \
-  inline SIMT_T h##name(SIMT_T a) { const float f = SIMT_F(a); return expression; } \
+#define SIMT_FUNCTION(name, expression) \
+  inline SIMT_T h##name(SIMT_T a) {     \
+    const float f = SIMT_F(a);          \
+    return expression;                  \
+  }                                     \
   inline SIMT_T2 h2##name(SIMT_T2 a) { return {h##name(a.x), h##name(a.y)}; }
 SIMT_FUNCTION(ceil, ::ceilf(f))
 SIMT_FUNCTION(floor, ::floorf(f))

@@ -16,7 +16,9 @@ struct RestrictPtrTraits {
   typedef T* __restrict__ PtrType;
 };
 }  // namespace torch::headeronly
-namespace at { using torch::headeronly::RestrictPtrTraits; }
+namespace at {
+using torch::headeronly::RestrictPtrTraits;
+}
 
 namespace c10::cuda {
 
@@ -55,7 +57,8 @@ struct CUDAStreamGuard {
 inline void check(cudaError_t error, const char* file, int line) {
   if (error == cudaSuccess) return;
   const char* text = simt::error_text(static_cast<int>(error));
-  TORCH_CHECK(false, "CUDA error: ", cudaGetErrorString(error), text ? ": " : "", text ? text : "", " (", file, ":", line, ")");
+  TORCH_CHECK(false, "CUDA error: ", cudaGetErrorString(error), text ? ": " : "", text ? text : "", " (", file, ":",
+              line, ")");
 }
 
 }  // namespace c10::cuda
@@ -74,13 +77,17 @@ inline cudaDeviceProp* getDeviceProperties(c10::DeviceIndex) { return getCurrent
 inline int warp_size() { return 32; }
 inline bool is_available() { return true; }
 template <class T>
-T ATenCeilDiv(T a, T b) { return (a + b - 1) / b; }
+T ATenCeilDiv(T a, T b) {
+  return (a + b - 1) / b;
+}
 }  // namespace at::cuda
-namespace at { using at::cuda::ATenCeilDiv; }
+namespace at {
+using at::cuda::ATenCeilDiv;
+}
 namespace torch::cuda {
 using namespace at::cuda;
 inline void synchronize(int64_t = -1) {}
-}
+}  // namespace torch::cuda
 
 #define C10_CUDA_CHECK(call) ::c10::cuda::check((call), __FILE__, __LINE__)
 #define AT_CUDA_CHECK(call) C10_CUDA_CHECK(call)
@@ -97,10 +104,10 @@ inline void synchronize(int64_t = -1) {}
 #undef TORCH_EXTENSION_NAME
 #define TORCH_EXTENSION_NAME simt_extension
 #undef PYBIND11_MODULE
-#define PYBIND11_MODULE(name, variable)                                                              \
-  static void simt_bind_by_hand(::pybind11::module_&);                                               \
-  extern "C" SIMT_API void simt_functions(void* into) {                                              \
-    ::pybind11::module_ module{*static_cast<std::vector<::simt::Function>*>(into)};                  \
-    simt_bind_by_hand(module);                                                                       \
-  }                                                                                                  \
+#define PYBIND11_MODULE(name, variable)                                             \
+  static void simt_bind_by_hand(::pybind11::module_&);                              \
+  extern "C" SIMT_API void simt_functions(void* into) {                             \
+    ::pybind11::module_ module{*static_cast<std::vector<::simt::Function>*>(into)}; \
+    simt_bind_by_hand(module);                                                      \
+  }                                                                                 \
   static void simt_bind_by_hand([[maybe_unused]] ::pybind11::module_& variable)

@@ -1,4 +1,4 @@
-// CUDA's built-in vector types, dim3, and the variables that tell a thread where it is.
+// CUDA's built-in vector types, dim3, and the variables that give a thread its index.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct dim3 {
 #define SIMT_TLS __thread __attribute__((tls_model("initial-exec"), visibility("default")))
 
 #ifdef SIMT_PROBED
-// Constant as a thread sees them, so that reading them is no access to probe.
+// Constant for a thread, so that reading them is not probed.
 extern const SIMT_TLS uint3 threadIdx;
 extern const SIMT_TLS uint3 blockIdx;
 extern const SIMT_TLS dim3 blockDim;

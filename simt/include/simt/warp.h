@@ -1,8 +1,10 @@
-// What the threads of a block and the lanes of a warp do together: barriers, shuffles, votes, matches, reductions.
+// Operations that threads of a block or lanes of a warp perform together: barriers, shuffles, votes, matches,
+// reductions.
 #pragma once
 
 #include <simt/bfloat16.h>
 #include <simt/half.h>
+#include <simt/integers.h>
 #include <simt/math.h>
 #include <simt/runtime.h>
 
@@ -21,7 +23,9 @@ SIMT_INLINE int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
 
 // ---- warp ----
 
-SIMT_INLINE void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { simt::exchange(mask, 0, "__syncwarp()", line); }
+SIMT_INLINE void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+  simt::exchange(mask, 0, "__syncwarp()", line);
+}
 SIMT_INLINE unsigned __activemask(int line = __builtin_LINE()) { return simt::active_mask(line); }
 
 namespace simt {
@@ -46,15 +50,15 @@ SIMT_INLINE unsigned lane_across(unsigned self, int lane_mask, int width) {
   return source <= ((self & segment) | (31u & ~segment)) ? source : self;
 }
 
-// What a lane that takes no part seems to hold: undefined on a GPU, so shown as memory that nobody wrote.
+// The value of a lane that does not take part: undefined on a GPU, so the poison of memory that was never written.
 SIMT_INLINE std::uint64_t absent(std::size_t bytes) {
-  return bytes == 2 ? shared_mark >> 16 : (std::uint64_t)shared_mark << 32 | shared_mark;
+  return bytes == 2 ? shared_poison >> 16 : (std::uint64_t)shared_poison << 32 | shared_poison;
 }
 
-// What a lane of an exchange put in. Reading it is no access of the kernel's.
+// Returns a lane's value in an exchange. Reading it is not an access of the kernel.
 SIMT_OWN_PROBES std::uint64_t put_in(const std::uint64_t* value, unsigned lane) { return value[lane]; }
 
-// In a checked build this stands around a variable whose value a shuffle takes: a copy, which may be of nothing.
+// In a checked build this copies a variable whose value a shuffle takes, which may be unwritten.
 template <class T>
 SIMT_OWN_PROBES T copied(const T& variable) {
   T value;
@@ -62,16 +66,19 @@ SIMT_OWN_PROBES T copied(const T& variable) {
   return value;
 }
 
-// Whether a value is the mark of a local variable that nothing has written.
+// Whether a value is the poison of a local variable that was never written.
 SIMT_INLINE bool is_unwritten(std::uint64_t bits, std::size_t bytes) {
-  return bytes == 8 ? bits == ((std::uint64_t)local_mark << 32 | local_mark) : bytes == 4 && bits == local_mark;
+  return bytes == 8 ? bits == ((std::uint64_t)local_poison << 32 | local_poison) : bytes == 4 && bits == local_poison;
 }
 
-SIMT_OWN_PROBES std::uint64_t shuffled(unsigned mask, std::uint64_t bits, unsigned source, std::size_t bytes, const char* what, int line) {
+SIMT_OWN_PROBES std::uint64_t shuffled(unsigned mask, std::uint64_t bits, unsigned source, std::size_t bytes,
+                                       const char* what, int line) {
   const Exchange met = exchange(mask, bits, what, line);
 #ifdef SIMT_CHECK
-  if (!(met.present >> source & 1)) read_of_absent(mask, source, what, line);
-  else if (source != lane() && is_unwritten(put_in(met.value, source), bytes)) read_of_unwritten(source, what, line);
+  if (!(met.present >> source & 1))
+    read_of_absent(mask, source, what, line);
+  else if (source != lane() && is_unwritten(put_in(met.value, source), bytes))
+    read_of_unwritten(source, what, line);
 #endif
   return met.present >> source & 1 ? met.value[source] : absent(bytes);
 }
@@ -86,24 +93,25 @@ SIMT_OWN_PROBES unsigned voters(Exchange met) {
 // Lanes whose value equals the calling lane's bit for bit.
 SIMT_OWN_PROBES unsigned matching(Exchange met, std::uint64_t bits) {
   unsigned same = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) same |= (met.present >> lane & 1 && met.value[lane] == bits) ? 1u << lane : 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    same |= (met.present >> lane & 1 && met.value[lane] == bits) ? 1u << lane : 0;
   return same;
 }
 
 }  // namespace simt
 
 // CUDA's own set of overloads; other types convert as with nvcc, or are refused.
-#define SIMT_SHUFFLE(T, name, Operand, source)                                                          \
+#define SIMT_SHUFFLE(T, name, Operand, source)                                                                     \
   SIMT_INLINE T name(unsigned mask, T value, Operand operand, int width = warpSize, int line = __builtin_LINE()) { \
-    std::uint64_t bits = 0;                                                                             \
-    __builtin_memcpy(&bits, &value, sizeof value);                                                      \
+    std::uint64_t bits = 0;                                                                                        \
+    __builtin_memcpy(&bits, &value, sizeof value);                                                                 \
     bits = simt::shuffled(mask, bits, simt::source(simt::lane(), operand, width), sizeof value, #name "()", line); \
-    __builtin_memcpy((void*)&value, &bits, sizeof value);                                               \
-    return value;                                                                                       \
+    __builtin_memcpy((void*)&value, &bits, sizeof value);                                                          \
+    return value;                                                                                                  \
   }
-#define SIMT_SHUFFLES(T)                                \
-  SIMT_SHUFFLE(T, __shfl_sync, int, lane_of)            \
-  SIMT_SHUFFLE(T, __shfl_up_sync, unsigned, lane_below) \
+#define SIMT_SHUFFLES(T)                                  \
+  SIMT_SHUFFLE(T, __shfl_sync, int, lane_of)              \
+  SIMT_SHUFFLE(T, __shfl_up_sync, unsigned, lane_below)   \
   SIMT_SHUFFLE(T, __shfl_down_sync, unsigned, lane_above) \
   SIMT_SHUFFLE(T, __shfl_xor_sync, int, lane_across)
 SIMT_SHUFFLES(int)
@@ -131,18 +139,18 @@ SIMT_INLINE int __all_sync(unsigned mask, int predicate, int line = __builtin_LI
   return simt::voters(simt::exchange(mask, predicate == 0, "__all_sync()", line)) == 0;
 }
 
-#define SIMT_MATCHES(T)                                                                          \
-  SIMT_INLINE unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {   \
-    std::uint64_t bits = 0;                                                                      \
-    __builtin_memcpy(&bits, &value, sizeof value);                                               \
-    return simt::matching(simt::exchange(mask, bits, "__match_any_sync()", line), bits);         \
-  }                                                                                              \
+#define SIMT_MATCHES(T)                                                                                  \
+  SIMT_INLINE unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LINE()) {           \
+    std::uint64_t bits = 0;                                                                              \
+    __builtin_memcpy(&bits, &value, sizeof value);                                                       \
+    return simt::matching(simt::exchange(mask, bits, "__match_any_sync()", line), bits);                 \
+  }                                                                                                      \
   SIMT_INLINE unsigned __match_all_sync(unsigned mask, T value, int* all, int line = __builtin_LINE()) { \
-    std::uint64_t bits = 0;                                                                      \
-    __builtin_memcpy(&bits, &value, sizeof value);                                               \
-    const simt::Exchange met = simt::exchange(mask, bits, "__match_all_sync()", line);           \
-    *all = simt::matching(met, bits) == met.present;                                             \
-    return *all ? met.present : 0;                                                               \
+    std::uint64_t bits = 0;                                                                              \
+    __builtin_memcpy(&bits, &value, sizeof value);                                                       \
+    const simt::Exchange met = simt::exchange(mask, bits, "__match_all_sync()", line);                   \
+    *all = simt::matching(met, bits) == met.present;                                                     \
+    return *all ? met.present : 0;                                                                       \
   }
 SIMT_MATCHES(int)
 SIMT_MATCHES(unsigned)
@@ -154,16 +162,16 @@ SIMT_MATCHES(float)
 SIMT_MATCHES(double)
 #undef SIMT_MATCHES
 
-#define SIMT_REDUCE(T, name, expression)                                                   \
-  SIMT_OWN_PROBES T name(unsigned mask, T value, int line = __builtin_LINE()) {            \
-    const simt::Exchange met = simt::exchange(mask, (unsigned)value, #name "()", line);    \
-    const unsigned self = simt::lane();                                                    \
-    T result = value;                                                                      \
-    for (unsigned lane = 0; lane < 32; ++lane) {                                           \
-      const T other = (T)met.value[lane];                                                  \
-      if (lane != self && met.present >> lane & 1) result = (T)(expression);               \
-    }                                                                                      \
-    return result;                                                                         \
+#define SIMT_REDUCE(T, name, expression)                                                \
+  SIMT_OWN_PROBES T name(unsigned mask, T value, int line = __builtin_LINE()) {         \
+    const simt::Exchange met = simt::exchange(mask, (unsigned)value, #name "()", line); \
+    const unsigned self = simt::lane();                                                 \
+    T result = value;                                                                   \
+    for (unsigned lane = 0; lane < 32; ++lane) {                                        \
+      const T other = (T)met.value[lane];                                               \
+      if (lane != self && met.present >> lane & 1) result = (T)(expression);            \
+    }                                                                                   \
+    return result;                                                                      \
   }
 SIMT_REDUCE(unsigned, __reduce_add_sync, result + other)
 SIMT_REDUCE(int, __reduce_add_sync, (unsigned)result + (unsigned)other)

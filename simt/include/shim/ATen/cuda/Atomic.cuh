@@ -9,11 +9,21 @@ inline at::BFloat16 atomicAdd(at::BFloat16* address, at::BFloat16 value) {
 }
 
 template <class T>
-T gpuAtomicAdd(T* address, T value) { return atomicAdd(address, value); }
+T gpuAtomicAdd(T* address, T value) {
+  return atomicAdd(address, value);
+}
 template <class T>
-void gpuAtomicAddNoReturn(T* address, T value) { atomicAdd(address, value); }
-inline long gpuAtomicAdd(long* address, long value) { return (long)atomicAdd((unsigned long long*)address, (unsigned long long)value); }
+void gpuAtomicAddNoReturn(T* address, T value) {
+  atomicAdd(address, value);
+}
+inline long gpuAtomicAdd(long* address, long value) {
+  return (long)atomicAdd((unsigned long long*)address, (unsigned long long)value);
+}
 template <class T>
-T gpuAtomicMax(T* address, T value) { return atomicMax(address, value); }
+T gpuAtomicMax(T* address, T value) {
+  return atomicMax(address, value);
+}
 template <class T>
-T gpuAtomicMin(T* address, T value) { return atomicMin(address, value); }
+T gpuAtomicMin(T* address, T value) {
+  return atomicMin(address, value);
+}

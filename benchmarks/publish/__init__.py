@@ -1,0 +1,1 @@
+"""Write tables and pages from the data files."""

@@ -1,0 +1,1 @@
+"""Time builds, kernels, lessons and gradings."""

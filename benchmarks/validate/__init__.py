@@ -1,0 +1,1 @@
+"""Compare simt and the kernels with hardware and with labelled programs."""

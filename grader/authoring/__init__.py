@@ -1,0 +1,1 @@
+"""What instructors make: problems and handouts."""

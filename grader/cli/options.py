@@ -1,0 +1,42 @@
+"""Values of command-line options that several commands read."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+
+import click
+
+
+class FileCommand(click.Command):
+    """A command that takes files: none of their names is taken for an option.
+
+    In `grader grade *.py` the shell puts names in place of the pattern, and a file may be called --problem=x.py.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. Raises UsageError where one before `--` looks like an option and is a file's name."""
+        for argument in itertools.takewhile(lambda argument: argument != "--", args):
+            if argument.startswith("-") and argument != "-" and os.path.lexists(argument):
+                raise click.UsageError(
+                    f"{argument!r} is the name of a file here, and it would be read as an option: nothing was run. To "
+                    "name it as a file, write -- before the files, and all options before that.",
+                    ctx,
+                )
+        return super().parse_args(ctx, args)
+
+
+def parse_setting(text: str) -> tuple[str, str]:
+    """Split `NAME=VALUE`, the value of --set. Raises UsageError for anything else."""
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip().isidentifier():
+        raise click.UsageError(f"--set {text}: write NAME=VALUE, such as --set batch_size=2.")
+    return name.strip(), value
+
+
+def check_seconds(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+    """Return a number of seconds unchanged. Raises BadParameter for NaN, which click's ranges let through."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number of seconds.")
+    return value

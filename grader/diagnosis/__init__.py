@@ -1,0 +1,1 @@
+"""Why a submission is wrong: the line to blame, the cause, hints."""

@@ -1,0 +1,89 @@
+"""Choose the hints for a verdict, from where to look to what to do."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tomllib
+from pathlib import Path
+
+from grader.paths import KERNELS_REF
+from grader.problems import exercises
+from grader.verdict import Outcome, Reason, Status, Verdict
+
+GENERAL = Path(__file__).with_name("hints.toml")
+
+
+def of(verdict: Verdict) -> list[str]:
+    """Return hints, each more explicit than the one before; none for a pass, general ones for a compile error."""
+    if verdict.outcome is Outcome.passed or verdict.reason in (None, Reason.interrupted, Reason.grader_error):
+        return []
+    own = of_problem(verdict.problem)
+    reasons = [stage.reason.value for stage in verdict.stages if stage.evidence and stage.reason] or [
+        verdict.reason.value
+    ]
+    if verdict.reason is Reason.not_attempted:
+        return own.get("steps", [])
+    general = _read(GENERAL)
+    hints: list[str] = []
+    for reason in reversed(reasons):  # a finding of the checks explains the values, so its hints come first
+        hints += general.get(reason, []) + own.get(reason, [])
+    if verdict.stage("build").status == "passed":
+        hints += own.get("steps", [])
+    hints = [hint for hint in dict.fromkeys(hints) if not _elsewhere(hint, verdict)]
+    return sorted(hints, key=lambda hint: _cases_apart(hint, verdict))
+
+
+CASES = re.compile(r"If only (`[^`]+`(?:(?:,| and| or) `[^`]+`)*) fails?\b")
+BLOCKS = {
+    "Two blocks: ": r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b",
+    "One block: ": r"\bwhich thread \([\d, ]+\) of block\b",
+}
+
+
+def _cases_apart(hint: str, verdict: Verdict) -> float:
+    """Return how many cases a hint names that did not fail, as in "If only `some NaN` fails".
+
+    0 for a hint on just the failing cases, which comes first; infinity where it names no cases, or where others fail
+    too.
+    """
+    match = CASES.match(hint)
+    failed = {case.name for stage in verdict.stages for case in stage.cases if case.status is Status.failed}
+    named = set(re.findall("`([^`]+)`", match[1])) if match else set()
+    return len(named - failed) if failed and failed <= named else math.inf
+
+
+def _elsewhere(hint: str, verdict: Verdict) -> bool:
+    """Return whether a hint is for a race of two blocks and the race is within one block, or vice versa."""
+    race = next((stage.message for stage in verdict.stages if stage.reason is Reason.race), "")
+    return any(hint.startswith(begins) and re.search(pattern, race) for begins, pattern in BLOCKS.items())
+
+
+def of_problem(name: str) -> dict[str, list[str]]:
+    """Return an exercise's own hints: "steps" towards the kernel, and hints by reason; empty where there are none.
+
+    They come from the problem's hints.toml, or hints_backward.toml for a NAME_backward.
+    """
+    source = exercises.source_of(name)
+    return _read(
+        KERNELS_REF / source.parent.name / ("hints_backward.toml" if source.name == "backward.py" else "hints.toml")
+    )
+
+
+def are_texts(value: object) -> bool:
+    """Return whether an entry of a hints file is a list of texts that are not blank."""
+    return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)
+
+
+@functools.cache
+def _read(path: Path) -> dict[str, list[str]]:
+    """Return a file's valid hints; none if the file is missing or damaged.
+
+    The student who reads the hints cannot fix the file; `grader student` reports it to the author.
+    """
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig")) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError):  # ValueError: no UTF-8, no TOML
+        return {}
+    return {key: texts for key, texts in found.items() if are_texts(texts)}

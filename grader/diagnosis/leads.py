@@ -1,0 +1,256 @@
+"""Turn the mutants that pass into the line to blame: what is wrong there, what to do, and the evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+
+from grader.diagnosis.cuda_map import Mutant
+from grader.diagnosis.mutants import KINDS
+from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
+from grader.verdict import Reason, Status, Verdict
+
+# Threads race: a missing barrier is likelier than anything else.
+RACES = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}
+
+# What is wrong in a line and what to do, by the kind of the mutant with which the failing cases pass. A kind has
+# several sentences because not every mutant shows all names: make_lead takes the first one for which it knows them.
+SENTENCES: dict[str, tuple[str, ...]] = {
+    "comparison": (
+        "The comparison `{what}` in line {line} is wrong. Check the first and the last value that it must accept.",
+        "A comparison in line {line} is wrong. Check the first and the last value that it must accept.",
+    ),
+    "index": ("The index of `{what}` in line {line} is off by one.", "An index in line {line} is off by one."),
+    "variable": (
+        "Line {line} uses `{what}` where it needs `{needed}`.",
+        "`{what}` is the wrong variable in line {line}.",
+        "Line {line} uses the wrong variable.",
+    ),
+    "swapped": (
+        "`{what}` and `{needed}` are swapped in an index of line {line}.",
+        "Two variables are swapped in an index of line {line}.",
+    ),
+    "first pass": (
+        "Line {line} resets `{what}` in every pass of the loop over `{needed}`. Do that once, before that loop.",
+        "Line {line} resets `{what}` in every pass of the loop. Do that once, before the loop.",
+        "Line {line} resets its variable in every pass of the loop. Do that once, before the loop.",
+    ),
+    "first value": (
+        "`{what}` was changed before line {line} uses it. Keep a copy of its first value, and use the copy there.",
+        "A variable was changed before line {line} uses it. Keep a copy of its first value, and use the copy there.",
+    ),
+    "operator": (
+        "Line {line} computes `{what}` where it needs `{needed}` alone.",
+        "`{what}` in line {line} uses the wrong operator.",
+        "An operator in line {line} is wrong.",
+    ),
+    "term": (
+        "Line {line} computes `{what}` where it needs `{needed}` alone.",
+        "A term of `{what}` in line {line} is wrong: check its sign and whether it belongs there.",
+        "A term in line {line} is wrong: check its sign and whether it belongs there.",
+    ),
+    "number": ("The number {what} in line {line} is wrong.", "A number in line {line} is wrong."),
+    "order": (
+        "Line {line} and line {until} take `{what}` apart in the wrong order: `{needed}` must be the one that changes "
+        "with every step of `{what}`.",
+        "Line {line} and line {until} take an index apart in the wrong order.",
+    ),
+    "parentheses": (
+        "`{what}` in line {line} must be added before it is multiplied. Put parentheses around the sum.",
+        "A sum in line {line} must be added before it is multiplied. Put parentheses around the sum.",
+    ),
+    "type": (
+        "The type of `{what}` in line {line}, `{needed}`, is too small for its values. Use a larger one.",
+        "A type in line {line} is too small for the values of its variable. Use a larger one.",
+    ),
+    "outer index": (
+        "The index of `{what}` in line {line} leaves out `{outer}`. Use `{needed}` in place of `{inner}`.",
+        "The index of `{what}` in line {line} leaves out a variable.",
+        "An index in line {line} leaves out a variable.",
+    ),
+    "shared loop": (
+        "Every thread runs all passes of the loop in line {line}. Divide them among the threads: start `{what}` at "
+        "`threadIdx.x` and step by `blockDim.x`.",
+        "Every thread runs all passes of the loop in line {line}. Divide them among the threads: start at "
+        "`threadIdx.x` and step by `blockDim.x`.",
+    ),
+    "unused": (
+        "The kernel never uses its parameter `{what}`. {apply} in line {line}.",
+        "The kernel never uses its parameter `{what}`. It is missing in line {line}.",
+        "The kernel never uses one of its parameters, which is missing in line {line}.",
+    ),
+    "function": (
+        "Line {line} calls `{what}` where it needs `{needed}`.",
+        "Line {line} calls the wrong function.",
+    ),
+    "bounds test": (
+        "No bounds test stops the threads with `{needed}`. Let them return between line {line} and line {until}.",
+        "No bounds test stops the threads whose `{what}` is past the end. Let them return between line {line} and line "
+        "{until}.",
+        "A bounds test is missing between line {line} and line {until}.",
+    ),
+    "barrier": (
+        "The threads do not wait for each other between line {line} and line {until}. Put a `__syncthreads()` there.",
+    ),
+    "scale": (
+        "`{what}` in line {line} lacks a factor. Multiply it by `{needed}`.",
+        "`{what}` in line {line} lacks a factor.",
+        "A value in line {line} lacks a factor.",
+    ),
+    "argument": (
+        "The argument of `{what}` in line {line} lacks a term or a factor. {apply}.",
+        "The argument of `{what}` in line {line} lacks a term or a factor.",
+        "The argument of a call in line {line} lacks a term or a factor.",
+    ),
+    "call": (
+        "Line {line} must not call `{what}`. Use its argument alone.",
+        "Line {line} makes a call that it must not make. Use the argument alone.",
+    ),
+    "identity": (
+        "`{what}` changes its argument in line {line}. Return `{needed}` itself.",
+        "The function of line {line} changes its argument. Return the argument itself.",
+    ),
+    "each value": (
+        "Line {line} changes `{what}` after the loop that compares the values. Change each value inside that loop, "
+        "before it is compared.",
+        "Line {line} comes after the loop that compares the values. Change each value inside that loop, before it is "
+        "compared.",
+    ),
+    "condition": ("The condition `{what}` in line {line} is wrong.", "The condition in line {line} is wrong."),
+    "statement": (
+        "Line {line} makes the result wrong: `{what}`.",
+        "A statement in line {line} makes the result wrong.",
+    ),
+}
+# The sentence of an operation that needs something else than one of its operands.
+CHANGED_RESULT = {
+    ONE_MORE: "`{what}` in line {line} must be one larger.",
+    ROUNDED_UP: "`{what}` in line {line} rounds down. Round it up.",
+}
+APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
+BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
+
+
+@dataclasses.dataclass(frozen=True)
+class Lead:
+    """A line of the file that a mutant shows to be wrong.
+
+    until: the second line of a place between two lines; else 0. words: what is wrong, what to do, and the evidence.
+    also: other lines in which a mutant makes as many cases pass.
+    """
+
+    line: int
+    until: int
+    words: str
+    kind: str
+    also: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass
+class Candidate:
+    """A mutant and its results. line, until: of the file. passed: the number of failing cases that pass with it.
+
+    spoils_none: whether the cases that passed still pass.
+    """
+
+    mutant: Mutant
+    line: int
+    until: int
+    passed: int = 0
+    spoils_none: bool = True
+
+
+def make_lead(good: list[Candidate], tested: int, verdict: Verdict) -> Lead:
+    """Return the likeliest of the best candidates, with its sentences. tested: the number of failing cases tried."""
+    good = sorted(good, key=lambda one: (_rank(one, verdict), *_distance_to_race(one, verdict), one.line))
+    best = good[0]
+    kind = best.mutant.kind
+    also = tuple(dict.fromkeys(one.line for one in good if one.line not in (best.line, best.until)))
+    line, until = _span(best, good)
+    stage = verdict.first_problem
+    failing = sum(case.status is Status.failed for case in stage.cases) if stage else 0
+    if failing == 1:
+        result = "the failing case pass"
+    else:
+        result = "the failing cases pass" if best.passed == tested else "some of the failing cases pass"
+    instead = f", or line {also[0]} instead," if len(also) == 1 and kind not in BETWEEN else ""
+    words = f"{describe_mistake(best, good, line, until)} Correcting this{instead} makes {result}."
+    return Lead(line, until if kind in BETWEEN | {"order"} else 0, words, kind, also)
+
+
+def describe_mistake(best: Candidate, good: list[Candidate], line: int, until: int) -> str:
+    """Return what is wrong in a line and what to do. good: all candidates that did as well as the best one.
+
+    What the line needs instead is only named if no two mutants of the same text disagree on it.
+    """
+    kind, what = best.mutant.kind, best.mutant.what
+    alike = [one.mutant for one in good if (one.line, one.mutant.kind) == (best.line, kind)]
+    whats = {mutant.what for mutant in alike}
+    needs = {mutant.needed for mutant in alike}
+    if kind in ("operator", "term") and len(whats) == 1 and what:
+        # A grid that is rounded up passes, and so does any larger one: rounding is then the mistake.
+        needs = {ROUNDED_UP} if ROUNDED_UP in needs else needs
+        if needs == {ROUNDED_UP} or needs == {ONE_MORE}:
+            return CHANGED_RESULT[needs.pop()].format(what=what, line=line)
+    if kind == "order" and until == line:
+        return f"Line {line} takes `{what}` apart in the wrong order."
+    names: dict[str, str | int] = {"line": line, "until": until}
+    if len(whats) == 1 and what:
+        names["what"] = what
+        if len(needs) == 1 and best.mutant.needed:
+            names |= _name_needed(kind, best.mutant.needed)
+    for sentence in SENTENCES[kind]:
+        if {field for _, field, _, _ in string.Formatter().parse(sentence) if field} <= {*names}:
+            return sentence.format(**names)
+    raise AssertionError(f"no sentence for {kind} without names")
+
+
+def _name_needed(kind: str, needed: str) -> dict[str, str]:
+    """Return the fields of a sentence that say what a line needs. needed: of the mutant."""
+    names = {"needed": needed}
+    if kind == "outer index":  # n * C + c
+        names |= {"outer": needed.partition(" ")[0], "inner": needed.rpartition(" ")[2]}
+    elif kind == "unused":
+        names |= {"apply": {"+": "Add it", "-": "Subtract it", "*": "Multiply by it"}[needed]}
+    elif kind == "argument":
+        sign, _, name = needed.partition(" ")
+        names |= {"apply": APPLY[sign].format(name)}
+    return names
+
+
+def make_birth_lead(line: int, value: str) -> Lead:
+    """Return the lead of the line that is the first to turn finite numbers into `value`, NaN or infinity."""
+    return Lead(line, 0, f"Line {line} is the first to turn finite numbers into {value}.", "birth")
+
+
+def _rank(one: Candidate, verdict: Verdict) -> int:
+    """Return how likely the kind of a mutant is; lower is likelier."""
+    raced = any(stage.reason in RACES for stage in verdict.stages)
+    return -1 if raced and one.mutant.kind == "barrier" else KINDS.index(one.mutant.kind)
+
+
+def _span(best: Candidate, good: list[Candidate]) -> tuple[int, int]:
+    """Return the place of the best candidate, joined with the places next to it where a barrier helps too."""
+    line, until = best.line, best.until
+    barriers = [
+        one
+        for one in good
+        if one.mutant.kind == best.mutant.kind == "barrier" and one.mutant.depth == best.mutant.depth
+    ]
+    for _ in barriers:
+        for one in barriers:
+            if one.until == line or one.line == until:
+                line, until = min(line, one.line), max(until, one.until)
+    return line, until
+
+
+def _distance_to_race(one: Candidate, verdict: Verdict) -> tuple[int, bool, int]:
+    """Return how far a barrier is from the race: outside of inner loops and soon after the race is best."""
+    races = [
+        stage.evidence[0].line
+        for stage in verdict.stages
+        if stage.reason in RACES and stage.evidence and stage.evidence[0].line
+    ]
+    if one.mutant.kind != "barrier" or not races:
+        return 0, False, 0
+    return one.mutant.depth, one.until < races[0], abs(one.until - races[0])

@@ -1,0 +1,224 @@
+"""Find lines of a submission by what they do: stores of a result, returns, reductions, kernels of backward, prose."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from grader.diagnosis.suspicions import CONSTANT, END, FEEDS, HALVED, INPUT, RESULT, UNCHANGED
+from grader.source import syntax
+from grader.source.cpp import Text
+
+
+def prose_lines(source: str) -> set[int]:
+    """Return the lines of docstrings and imports."""
+    try:
+        tree = syntax.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= _lines_of(node)
+        elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            found |= _lines_of(node.body[0])
+    return found
+
+
+def _lines_of(node: ast.stmt) -> set[int]:
+    return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+
+
+def returns(source: str) -> list[int]:
+    """Return the lines of ModelNew.forward that return something; its first line where none does."""
+    try:
+        tree = syntax.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    for cls in ast.walk(tree):
+        if isinstance(cls, ast.ClassDef) and cls.name == "ModelNew":
+            for method in cls.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "forward":
+                    found = [node.lineno for node in ast.walk(method) if isinstance(node, ast.Return)]
+                    return sorted(found or _lines_of(method))
+    return []
+
+
+def _constant_stores(source: str, stores: list[int]) -> list[int]:
+    """Return the stores whose right side is the same in every thread: it has parameters and numbers alone."""
+    code = source.split("\n")
+    declared = {
+        name
+        for n in kernel_lines(source)
+        for name in re.findall(r"\b(?:int|float|double|int64_t|unsigned|size_t|auto)\s+(\w+)\s*=", code[n - 1])
+    }
+    right = {n: code[n - 1].split("//")[0].partition("=")[2] for n in stores}
+    return [
+        n
+        for n in stores
+        if right[n].strip() and not (set(re.findall(r"\w+", right[n])) & (declared | {"threadIdx", "blockIdx"}))
+    ]
+
+
+def _results(source: str, stores: list[int]) -> list[int]:
+    """Return the lines that allocate a tensor which a C++ function returns."""
+    names = set(re.findall(r"^\s*return (\w+);", source, re.MULTILINE))
+    made = re.compile(
+        r"^\s*(?:static\s+|const\s+)*(?:auto|(?:torch|at)::Tensor)\s+(\w+)\s*=\s*(?:torch|at)::(?:empty|zeros|ones|full)"
+    )
+    return [n for n, text in enumerate(source.split("\n"), 1) if (match := made.match(text)) and match[1] in names]
+
+
+def _inputs_returned(source: str, stores: list[int]) -> list[int]:
+    """Return the lines on which ModelNew.forward returns one of its arguments, or a view of one."""
+    found = []
+    for n in returns(source):
+        text = source.split("\n")[n - 1]
+        arguments = (
+            re.findall(r"\w+", match[1]) if (match := re.search(r"def forward\(self,\s*([^)]*)\)", source)) else []
+        )
+        found += (
+            [n]
+            if re.match(
+                rf"\s*return (?:{'|'.join(arguments) or '(?!)'})"
+                r"(?:\.(?:view|reshape|flatten|squeeze|unsqueeze|contiguous)\(.*\))?\s*(?:#.*)?$",
+                text,
+            )
+            else []
+        )
+    return found
+
+
+def _inputs_returned_unchanged(source: str, stores: list[int]) -> list[int]:
+    """Return the lines on which ModelNew.forward returns an argument, or a view of one, that it assigns nowhere."""
+    code = source.split("\n")
+    found = []
+    for n in _inputs_returned(source, stores):
+        name = re.match(r"\s*return (\w+)", code[n - 1])
+        if name and not re.search(rf"^\s+(?:\w+\s*,\s*)*{name[1]}\b(?:\s*,\s*\w+)*\s*=(?!=)", source, re.MULTILINE):
+            found.append(n)
+    return found
+
+
+def _halved(source: str, stores: list[int]) -> list[int]:
+    """Return a loop that halves a number of threads that is no power of two, and the line of the number."""
+    code = source.split("\n")
+    sizes = {
+        match[1]: (int(match[2]), n)
+        for n, text in enumerate(code, 1)
+        if (match := re.search(r"(?:constexpr|const|#\s*define)\b.*?\b(\w+)\s*=?\s*(\d+)\s*;?\s*(?://.*)?$", text))
+    }
+    for n, text in enumerate(code, 1):
+        loop = re.search(
+            r"for\s*\(\s*(?:unsigned\s+)?\w+\s+(\w+)\s*=\s*(\w+)\s*(?:/\s*2|>>\s*1)\s*;.*(?:/=\s*2|>>=\s*1)", text
+        )
+        if loop and loop[2] in sizes and sizes[loop[2]][0] & (sizes[loop[2]][0] - 1):
+            return [sizes[loop[2]][1], n]
+    return []
+
+
+MOST_FEEDING = 300  # lines: a longer list points nowhere, and takes the square of its length
+
+
+def _feeding(source: str, stores: list[int]) -> list[int]:
+    """Return the stores and the lines that set what they store, directly or through other variables.
+
+    The nearest lines come first: those that set a variable of the stores, then those that set a variable of these, and
+    so on.
+    """
+    text = Text(source)
+    code = text.code.split("\n")
+    found, known = list(stores), set()
+    for n in found:  # found grows in the loop
+        function = text.around(n)
+        if function is None or len(found) > MOST_FEEDING:
+            continue
+        new = {
+            name for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", code[n - 1]) if (function.name, name) not in known
+        }
+        known |= {(function.name, name) for name in new}
+        sets = re.compile(
+            rf"(?<![\w.])(?:{'|'.join(sorted(new)) or '(?!)'})\s*(?:\[[^;=]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)"
+        )
+        found += [
+            k
+            for k in range(text.line(function.start), text.line(function.end) + 1)
+            if k not in found and sets.search(code[k - 1])
+        ]
+    return found
+
+
+def _end_of_forward(source: str, stores: list[int]) -> list[int]:
+    found = returns(source)
+    return [] if any("return" in source.split("\n")[n - 1] for n in found) else found[-1:]
+
+
+FINDERS = {
+    END: _end_of_forward,
+    CONSTANT: _constant_stores,
+    RESULT: _results,
+    INPUT: _inputs_returned,
+    UNCHANGED: _inputs_returned_unchanged,
+    HALVED: _halved,
+    FEEDS: _feeding,
+}
+KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)
+# names of gradients: grad_x, gx, dweight, …
+GRADIENT = re.compile(r"\w*grad\w*|[gd]_?(?:[a-z]|out|in|weight|bias|scale|gamma|beta|input|output)\d?")
+
+
+def backward_lines(source: str) -> set[int]:
+    """Return the lines of the kernels of backward, which their own name or that of a pointer shows."""
+    found: set[int] = set()
+    for kernel in KERNEL.finditer(source):
+        pointers = [
+            name for p in kernel[2].split(",") if "*" in p and (name := re.search(r"(?<!\w)(\w+)$", p.rstrip()))
+        ]
+        if re.search(r"grad|backward|bwd", kernel[1], re.IGNORECASE) or any(
+            GRADIENT.fullmatch(name[1]) for name in pointers
+        ):
+            first, last = (
+                source.count("\n", 0, kernel.start()) + 1,
+                source.count("\n", 0, _end(source, kernel.end())) + 1,
+            )
+            found |= set(range(first, last + 1))
+    return found
+
+
+def result_stores(source: str) -> list[int]:
+    """Return the lines on which a kernel stores through a pointer to what is not const."""
+    found = []
+    for kernel in KERNEL.finditer(source):
+        names = [
+            name[1]
+            for p in kernel[2].split(",")
+            if "*" in p and "const" not in p.split("*")[0] and (name := re.search(r"(\w+)\s*$", p))
+        ]
+        if not names:
+            continue
+        store = re.compile(
+            rf"(?<![\w.])(?:{'|'.join(names)})\s*\[[^;=]*\]\s*[-+*/]?=(?!=)|atomic\w+\s*\(\s*&?\s*(?:{'|'.join(names)})\b"
+        )
+        body = source[kernel.end() : _end(source, kernel.end())]
+        begun = source.count("\n", 0, kernel.end()) + 1
+        found += [begun + number for number, line in enumerate(body.split("\n")) if store.search(line.split("//")[0])]
+    return found
+
+
+def kernel_lines(source: str) -> set[int]:
+    """Return the lines of kernels and of functions for the GPU."""
+    found: set[int] = set()
+    for kernel in re.finditer(r"__(?:global|device)__[^;{}()]*\([^)]*\)\s*\{", source):
+        first, last = source.count("\n", 0, kernel.start()) + 1, source.count("\n", 0, _end(source, kernel.end())) + 1
+        found |= set(range(first, last + 1))
+    return found
+
+
+def _end(source: str, at: int) -> int:
+    """Return the place of the } that closes the { before `at`."""
+    depth = 1
+    for place in range(at, len(source)):
+        depth += (source[place] == "{") - (source[place] == "}")
+        if depth == 0:
+            return place
+    return len(source)

@@ -1,0 +1,320 @@
+"""Map what a verdict shows, its reason and pattern, to the lines that may be wrong, as patterns of lines."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from grader.verdict import Reason, Stage, Status
+
+
+@dataclasses.dataclass(frozen=True)
+class Suspicion:
+    """One entry of the table.
+
+    reasons, pattern: of the verdicts that it fits; the pattern is searched in the evidence's pattern and the message.
+    words: the text above the lines. lines: patterns of lines, all of which are shown. inside: search in kernels only,
+    if there are any. when: a further condition on the stage. sure: these lines are wrong, not only suspect.
+    """
+
+    reasons: set[Reason]
+    pattern: str
+    words: str
+    lines: tuple[str, ...]
+    inside: bool = True
+    when: Callable[[Stage], bool] = lambda stage: True
+    sure: bool = False
+
+
+VALUES = {Reason.wrong_values, Reason.nondeterministic, Reason.schedule_dependent}
+STORE = "STORE"  # a line on which a kernel stores through a pointer to what is not const
+INDEX = r"\b(?:int|int64_t|unsigned|size_t|long|short|auto)\b[^=;(]*=.*(?:[%/]|Idx)|\b\w+\s*[%/]=|\bshort\b"
+READ = r"=.*\w\s*\[[^\]]*[*+][^\]]*\]|\[[^\]]*\]\s*[-+*/]?=|\+=.*\["
+ADD = r"\+=|\bsum\b.*=|atomicAdd|_sync\(|for\s*\(.*(?:/=\s*2|>>=\s*1)"
+ROOT = r"sqrt|/\s*(?:\(float\)\s*)?\w+;|variance|mean\w*\s*="
+GUARD = r"\bif\s*\("
+LAUNCH = r"<<<|\bblocks\b.*=|\bgrid\b.*=|\(\w[^=]*/\s*\w+\s*[,;)]"
+ALLOCATE = r"torch::(?:empty|zeros|ones|full)|\bat::empty|torch\.(?:empty|zeros)"
+RETURN = "RETURN"  # a return of ModelNew.forward, or its first line where it has none
+ANY = "(?:)"  # in front of a pattern: search outside of kernels too
+APPLY = (
+    r"\.apply\(|def backward\(|return.*\bNone\b"  # where a kernel is connected to autograd, and what backward returns
+)
+CONSTANT = "CONSTANT"  # a line on which a kernel stores the same value in every thread
+RESULT = "RESULT"  # a line that allocates the tensor that a C++ function returns
+INPUT = "INPUT"  # a return of ModelNew.forward that returns an argument
+UNCHANGED = "UNCHANGED"  # the same, of an argument that forward assigns nowhere
+END = "END"  # the last line of ModelNew.forward, where that returns nothing
+FEEDS = "FEEDS"  # stores, and the lines that set the variables stored, directly or not, the nearest first
+HALVED = "HALVED"  # a loop that halves a number of threads that is no power of two, and that number
+
+
+def _only_wrong(part: str) -> Callable[[Stage], bool]:
+    """Return a function that tests whether all failing cases have this in their name."""
+    return lambda stage: (
+        bool(stage.cases) and all(part in case.name for case in stage.cases if case.status is Status.failed)
+    )
+
+
+def _passes(name: str) -> Callable[[Stage], bool]:
+    """Return a function that tests whether a case of this name passed."""
+    return lambda stage: any(case.name == name and case.status is Status.passed for case in stage.cases)
+
+
+def _drops_nan(stage: Stage) -> bool:
+    return "expected NaN, got " in stage.message
+
+
+RETURNS_INPUT = "`forward` returns its input:"
+SUSPICIONS = [
+    Suspicion(
+        VALUES, "",
+        RETURNS_INPUT,
+        (UNCHANGED,), False, sure=True,
+    ),
+    Suspicion(
+        VALUES | {Reason.constant_output}, "",
+        "This value differs from run to run:",
+        (ANY + r"^(?!.*(?:nn\.|self\.\w+\s*=)).*\b(?:rand\w*\s*\(|curand|clock\w*\()",), False, sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "This loop halves a number of threads that is not a power of two: where a half is odd, the value of one thread "
+        "is lost. Use a power of two.",
+        (HALVED,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "With a large mean, this line subtracts two large, nearly equal numbers, and mostly their rounding errors are "
+        "left. Sum the squared differences from the mean instead.",
+        (r"=[^;=]*-\s*(\w+)\s*\*\s*\1\s*[;,)]",), when=_only_wrong("large mean"), sure=True,
+    ),
+    Suspicion(
+        VALUES, "wrong mean or variance",
+        "With one pixel per channel the values are right, with more they are wrong: these sums leave out elements.",
+        (r"\w+\s*\+=.*\[",), when=_passes("one pixel"), sure=True,
+    ),
+    Suspicion(
+        {Reason.missing_gradient}, "",
+        "Check what `forward` passes to `apply`, and what `backward` returns:",
+        (APPLY, RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "batch item's part",
+        "The gradient must be a sum over all batch items. Check where each sum is set to 0 and which loop runs over "
+        "the batch:",
+        (r"=\s*0(?:\.0f?)?\s*[,;]", r"for\s*\(.*\b[nN]\b", r"\+="),
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "swapped|another order|transposed",
+        "Rows and columns are swapped where an index is computed or taken apart. Check these lines:",
+        (INDEX, STORE),
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "",
+        "Check backward's sums and where it stores them:",
+        (STORE, ADD),
+    ),
+    Suspicion(
+        {Reason.gradient_shape, Reason.backward_exception}, "",
+        "These lines allocate or return what `backward` returns:",
+        (r"torch::(?:empty|zeros)", r"return \{", r"def (?:forward\(ctx|backward)", r"^\s*return "
+        r".*(?:\w*backward\w*\(|\bg\w*\s*,|\w*grad\w*)"), False,
+    ),
+    Suspicion(
+        {Reason.backward_modified}, "",
+        "One of these lines writes to a tensor that `backward` did not allocate:",
+        (STORE, r"torch::(?:empty|zeros)", r"(?:auto|Tensor) \w+ = \w+;"), False,
+    ),
+    Suspicion(
+        {Reason.saved_overwritten}, "",
+        "Check what `forward` keeps for `backward`, and where `backward` reads it:",
+        (r"\b(?:self|[A-Z]\w+)\.\w+(?:\[[^\]]*\])?\s*=(?!=)(?!.*nn\.)|=\s*(?:self|[A-Z]\w+)\.\w+\s*$",
+         r"\bstatic\b.*Tensor", r"saved_tensors|save_for_backward"), False,
+    ),
+    Suspicion(
+        {Reason.noncontiguous_gradient}, "",
+        "One of these lines takes a tensor of `backward` to be contiguous. Call `.contiguous()` on it first:",
+        (r"contiguous\(\)", r"\bg\w*\.data_ptr", r"def backward|Tensor \w*backward\w*\("), False,
+    ),
+    Suspicion(
+        {Reason.nondeterministic_gradient}, "",
+        "The result of these lines differs from run to run:",
+        (r"atomic\w+\(|rand|clock",),
+    ),
+    Suspicion(
+        {Reason.wrong_values}, "off by one constant per channel",
+        "A term with one value per channel, such as a bias, is missing or added twice. Check where each sum starts and "
+        "what is added before the store:",
+        (r"\bsum\w*\s*=[^=]", r"bias\w*\s*\[", STORE),
+    ),
+    Suspicion(
+        VALUES, "holds batch item|only batch item",
+        "The batch index `n` is missing in an index or computed wrongly, or an index overflows its type. Check these "
+        "lines:",
+        (INDEX, READ),
+    ),
+    Suspicion(
+        VALUES, "swapped in memory|another order|transposed",
+        "Rows and columns are swapped where an index is computed or taken apart. Check these lines:",
+        (INDEX, STORE),
+    ),
+    Suspicion(
+        VALUES, "wrong mean or variance",
+        "The mean or the variance may be wrong. Check which elements each sum includes, which of them each thread "
+        "adds, and the number that divides the sum:",
+        (ANY + r"\bTHREADS\s*=", ADD, ROOT),
+    ),
+    Suspicion(
+        VALUES, "channels? \\d|only channels?",
+        "Only some channels are wrong. Check each index that selects a channel's value:",
+        (INDEX, STORE),
+    ),
+    Suspicion(
+        VALUES, r"last|first|rows?|columns?|elements? \d|element from \d",
+        "Whole rows, whole columns, or elements at one end are wrong. Check the bounds tests and how each index is "
+        "computed:",
+        (GUARD, INDEX, LAUNCH, STORE), False,
+    ),
+    Suspicion(
+        VALUES, "% of the mean magnitude|digits",
+        "The values are nearly right. Check for a small constant, such as eps, that is missing or added twice, and for "
+        "values that differ from run to run:",
+        (r"eps", r"rand|clock|\d\.\d+f?\b", STORE), False,
+    ),
+    Suspicion(
+        {Reason.constant_output}, "",
+        "Every thread stores the same value here. Store one that depends on the thread's index:",
+        (CONSTANT,), sure=True,
+    ),
+    Suspicion(
+        {Reason.constant_output}, "",
+        "All elements get the same value. What is stored here must depend on the thread's index:",
+        (STORE,),
+    ),
+    Suspicion(
+        {Reason.low_precision}, "",
+        "These lines keep a value in fewer bits than a float has:",
+        (r"^(?!\s*#\s*include).*(?:half|bfloat|bf16|fp16|__float2|tf32|& 0x[0-9a-fA-F]{6,}|& ~|wmma)",), False,
+         sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "If one of two values is NaN, these functions return the other one:",
+        (r"\b(?:fmax|fmin|max|min)f?\s*\(",), when=_drops_nan,
+    ),
+    Suspicion(
+        {Reason.low_precision, *VALUES}, "",
+        "Check what is stored and how it is computed:",
+        (FEEDS,),
+    ),
+    Suspicion(
+        {Reason.low_precision, *VALUES}, "",
+        "Check the sums and where they are stored:",
+        (ADD, STORE),
+    ),
+    Suspicion(
+        {Reason.non_finite}, "",
+        "Lines such as these can produce NaN or infinity:",
+        (r"exp\w*\(|log\w*\(|sqrt\w*\(|^(?!\s*(?:const\s+)?(?:int|int64_t|size_t|unsigned)\b).*[^/]/\s*\(?\s*[a-zA-Z(]",
+         ),
+    ),
+    Suspicion(
+        {Reason.not_written}, "shared memory",
+        "Shared memory is read before it is written. Check which elements are set first, and where the threads wait "
+        "for each other:",
+        (r"__shared__", r"__syncthreads", r"atomicAdd|\+="),
+    ),
+    Suspicion(
+        {Reason.not_written}, "",
+        "No thread stores some of the elements. Check the number of threads launched, the conditions, and the index "
+        "of the store:",
+        (LAUNCH, GUARD, STORE), False,
+    ),
+    Suspicion(
+        {Reason.input_modified}, "",
+        "This line copies no data. It only gives an input a second name, and the kernel writes to it:",
+        (r"^\s*(?:auto|(?:torch|at)::Tensor)&?\s+\w+\s*=\s*\w+\s*;",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.input_modified}, "",
+        "One of these lines writes to an input:",
+        (STORE, r"<<<|\.data_ptr<", r"\.[a-z]\w*[a-z]_\("), False,
+    ),
+    Suspicion(
+        {Reason.output_aliases_input}, "",
+        RETURNS_INPUT,
+        (INPUT,), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.output_aliases_input}, "",
+        "Check what `forward` returns and where it is allocated:",
+        (RETURN, r"\breturn [a-z]\w*;", ALLOCATE), False,
+    ),
+    Suspicion(
+        {Reason.output_reused}, "",
+        "This tensor is allocated once and kept for all calls:",
+        (r"\bstatic\b.*(?:Tensor|empty|map)",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.output_reused}, "",
+        "A result is kept here and returned again:",
+        (r"self\.\w+\s*\[[^\]]*\]\s*=(?!=)|return self\.\w+",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.output_reused}, "",
+        "Check for a tensor that is kept from one call to the next:",
+        (r"\bstatic\b.*(?:Tensor|empty|map)", r"self\.\w+\s*(?:\[[^\]]*\]\s*)?=(?!.*nn\.)", r"cache|saved|kept",
+         RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_shape}, "",
+        "The output gets its shape here:",
+        (RESULT,), False,
+    ),
+    Suspicion(
+        {Reason.wrong_shape}, "",
+        "The output gets its shape here:",
+        (ALLOCATE, RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_dtype, Reason.wrong_device}, "",
+        "This line converts or allocates a tensor with another dtype or on another device:",
+        (r"\.(?:half|bfloat16|double|int|long|cpu)\(\)|\.to\(|kHalf|kDouble|kBFloat16|float16|float64|bfloat16",),
+         False, sure=True,
+    ),
+    Suspicion(
+        {Reason.wrong_dtype, Reason.wrong_device}, "",
+        "The output gets its dtype and device here:",
+        (ALLOCATE, r"\.(?:half|to|double|float|cpu|cuda)\(", RETURN), False,
+    ),
+    Suspicion(
+        {Reason.wrong_type}, "nothing \\(None\\)",
+        "`forward` ends here without a return:",
+        (END,), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.wrong_type}, "",
+        "`forward` returns this:",
+        (RETURN,), False,
+    ),
+    Suspicion(
+        {Reason.missing_weights}, "",
+        "ModelNew creates its own parameters here:",
+        (r"self\.\w+\s*=\s*(?:torch\.)?nn\.",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.crash}, "",
+        "This line ends the program, or closes files that it did not open:",
+        (r"\b_?exit\(|abort\(|\bkill\(|os\.close|closerange|raise SystemExit",), False, sure=True,
+    ),
+]  # fmt: skip
+SURE = {one.words for one in SUSPICIONS if one.sure}
+GUESSED = {
+    *VALUES,
+    Reason.wrong_gradient,
+    Reason.non_finite,
+    Reason.not_written,
+    Reason.low_precision,
+    Reason.constant_output,
+}

@@ -1,0 +1,1 @@
+"""Grading: the stages that a submission goes through, and what they share."""

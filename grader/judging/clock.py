@@ -1,0 +1,296 @@
+"""Time a submission against its baselines on a GPU, fairly, and say how sure the ratio is.
+
+One round times every command once, in random order: the L2 cache is flushed, then a wall clock in this process runs
+from before a batch of calls on distinct inputs until the whole device is synchronised. The time of an empty command
+that takes the same way is subtracted. Rounds repeat until the confidence interval of every ratio is narrow enough.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import torch
+
+NARROW = 0.02  # half the width of a ratio's interval, relative: enough to tell 4 % apart
+FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
+MOST_SECONDS = 20.0
+BATCH_SECONDS = 0.005  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
+WARM_UPS = 3
+SLOW = 1.0  # seconds: a call that long needs no more warming up
+FLUSH_FACTOR = 2  # of the L2: a set-associative cache does not drop its lines in order
+
+
+class Command(Protocol):
+    """Something that can be timed."""
+
+    def run(self, batch: Sequence[int]) -> None:
+        """Work on the inputs with these numbers and return when the whole device is synchronised."""
+
+    def empty(self) -> None:
+        """Take the same way (message, synchronisation) with no work in it."""
+
+
+@dataclasses.dataclass
+class Calls:
+    """A function of this process as a Command: eager, torch.compile. inputs: one list of arguments an input number."""
+
+    function: Callable[..., object]
+    inputs: Sequence[Sequence[object]]
+
+    def run(self, batch: Sequence[int]) -> None:
+        with torch.no_grad():
+            for number in batch:
+                self.function(*self.inputs[number])
+        synchronize()
+
+    def empty(self) -> None:
+        synchronize()
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """Milliseconds a call of one command: median, quartiles, and how many batches they stand on."""
+
+    name: str
+    median_ms: float
+    q1_ms: float
+    q3_ms: float
+    n: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Ratio:
+    """How many times faster the candidate is than a baseline, with a 95 % confidence interval.
+
+    conclusive: the interval is narrow enough to be reported as a figure.
+    """
+
+    baseline: str
+    speedup: float
+    low: float
+    high: float
+    conclusive: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """What measure() found. notes: sentences about what is odd. below_floor: faster than memory allows."""
+
+    candidate: Timing
+    baselines: list[Timing]
+    ratios: list[Ratio]
+    rounds: int
+    batch: int
+    floor_ms: float | None
+    below_floor: bool
+    notes: list[str]
+
+    @property
+    def conclusive(self) -> bool:
+        return all(ratio.conclusive for ratio in self.ratios)
+
+
+def measure(
+    candidate: Command,
+    baselines: Mapping[str, Command],
+    inputs: int,
+    *,
+    floor_ms: float | None = None,
+    flush: Callable[[], None] | None = None,
+    refresh: Callable[[], None] | None = None,
+    now: Callable[[], float] = time.perf_counter,
+    seed: int | None = None,
+    most_seconds: float = MOST_SECONDS,
+) -> Measurement:
+    """Time the candidate and every baseline in interleaved rounds.
+
+    inputs: how many distinct inputs there are, numbered from 0; a batch uses each at most once.
+    floor_ms: the least time that memory allows (see floor()). flush: empties the L2; Flush() if None.
+    refresh: called before each round, untimed (new values in the inputs, a check of the last outputs).
+    now: seconds. seed: of the order of turns. Exceptions of commands pass through.
+    """
+    flush = Flush() if flush is None else flush
+    order = random.Random(seed)
+    commands: dict[str, Command] = {"candidate": candidate, **baselines}
+    batch = _warm_up(commands, inputs, now)
+    samples: dict[str, list[float]] = {name: [] for name in commands}
+    overheads: dict[str, list[float]] = {name: [] for name in commands}
+    deadline = now() + most_seconds
+    while True:
+        if refresh is not None:
+            refresh()
+        numbers = order.sample(range(inputs), batch)
+        for name in order.sample(list(commands), len(commands)):
+            flush()
+            overheads[name].append(_timed(commands[name].empty, now))
+            flush()
+            samples[name].append(_timed(functools.partial(commands[name].run, numbers), now))
+        rounds = len(samples["candidate"])
+        times = {name: _per_call(samples[name], overheads[name], batch) for name in commands}
+        ratios = [ratio(name, times[name], times["candidate"]) for name in baselines]
+        sure = rounds >= FEWEST_ROUNDS and all(r.conclusive for r in ratios)
+        if sure or rounds >= MOST_ROUNDS or now() > deadline:
+            return _measurement(times, ratios, rounds, batch, floor_ms)
+
+
+def _warm_up(commands: Mapping[str, Command], inputs: int, now: Callable[[], float]) -> int:
+    """Run every command a few times (torch.compile compiles now); the number of calls a batch needs."""
+    fastest = math.inf
+    for command in commands.values():
+        for count in range(WARM_UPS):
+            command.empty()
+            last = _timed(functools.partial(command.run, [0]), now)
+            if count > 0 and last > SLOW:  # the first call may have compiled
+                break
+        fastest = min(fastest, last)
+    batch = min(inputs, max(1, math.ceil(BATCH_SECONDS / max(fastest, 1e-9))))
+    for command in commands.values():
+        command.run(range(batch))
+    return batch
+
+
+def _timed(call: Callable[[], None], now: Callable[[], float]) -> float:
+    start = now()
+    call()
+    return now() - start
+
+
+def _per_call(batches: list[float], empties: list[float], batch: int) -> list[float]:
+    """Seconds a call. A single empty command's jitter must not move a sample, so their median is subtracted."""
+    overhead = statistics.median(empties)
+    return [max(seconds - overhead, 1e-9) / batch for seconds in batches]
+
+
+def ratio(name: str, baseline: Sequence[float], candidate: Sequence[float]) -> Ratio:
+    """The speed-up of the candidate over a baseline from paired times.
+
+    The median of the rounds' ratios, with its distribution-free 95 % interval: between the order statistics whose
+    ranks are n/2 -+ 0.98 sqrt(n). A few disturbed rounds do not move it, and drift cancels within a round.
+    """
+    logs = sorted(math.log(b / c) for b, c in zip(baseline, candidate, strict=True))
+    n = len(logs)
+    below = max(0, math.floor(n / 2 - 0.98 * math.sqrt(n)))
+    low, high = logs[below], logs[n - 1 - below]
+    # With fewer than 6 samples no two of them hold the median with 95 % confidence.
+    conclusive = n >= 6 and (high - low) / 2 <= NARROW
+    return Ratio(name, math.exp(statistics.median(logs)), math.exp(low), math.exp(high), conclusive)
+
+
+def timing(name: str, seconds: Sequence[float]) -> Timing:
+    """Median and quartiles of times in seconds, as milliseconds."""
+    q1, median, q3 = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else [seconds[0]] * 3
+    return Timing(name, median * 1e3, q1 * 1e3, q3 * 1e3, len(seconds))
+
+
+def _measurement(times, ratios, rounds, batch, floor_ms) -> Measurement:
+    timings = [timing(name, seconds) for name, seconds in times.items()]
+    candidate = timings[0]
+    below = floor_ms is not None and candidate.median_ms < floor_ms
+    notes = [
+        f"The speed-up over {r.baseline} is uncertain: {r.low:.2f} to {r.high:.2f} after {rounds} rounds."
+        for r in ratios
+        if not r.conclusive
+    ]
+    if below:
+        notes.append(
+            f"{candidate.median_ms:.3g} ms is less than the {floor_ms:.3g} ms that reading the inputs and writing the "
+            "output once takes: the work cannot have been done."
+        )
+    return Measurement(candidate, timings[1:], ratios, rounds, batch, floor_ms, below, notes)
+
+
+# --- the device ------------------------------------------------------------------------------------------------------
+
+
+def synchronize() -> None:
+    """Wait for every stream of the device; nothing without one."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+class Flush:
+    """Calling it leaves nothing of use in the GPU's L2 cache: it writes a buffer larger than that, and waits."""
+
+    def __init__(self):
+        self.buffer = None
+        if torch.cuda.is_available():
+            size = FLUSH_FACTOR * torch.cuda.get_device_properties().L2_cache_size
+            self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
+
+    def __call__(self) -> None:
+        if self.buffer is not None:
+            self.buffer.zero_()
+            torch.cuda.synchronize()
+
+
+def floor(moved_bytes: int) -> float | None:
+    """The least milliseconds in which a kernel can read and write this many bytes, or None without a GPU.
+
+    What two L2 caches hold is not counted: the last outputs may stay there unwritten. The rate is measured with a
+    large copy and taken 10 % higher.
+    """
+    rate = copy_rate()
+    if rate is None:
+        return None
+    counted = max(0, moved_bytes - 2 * torch.cuda.get_device_properties().L2_cache_size)
+    return counted / (1.1 * rate) * 1e3
+
+
+def copy_rate() -> float | None:
+    """Bytes a second, read plus written, of the best of several large copies on the GPU; None without one."""
+    if not torch.cuda.is_available():
+        return None
+    count = min(2**28, torch.cuda.mem_get_info()[0] // 16)
+    source = torch.zeros(count, dtype=torch.float32, device="cuda")
+    target = torch.empty_like(source)
+    best = math.inf
+    for _ in range(8):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        target.copy_(source)
+        end.record()
+        torch.cuda.synchronize()
+        best = min(best, start.elapsed_time(end) / 1e3)
+    return 2 * source.numel() * 4 / best
+
+
+def describe_device() -> dict[str, str | int | None]:
+    """What the times were taken on: name, SMs, bytes of L2 and memory, driver, and versions of torch and CUDA."""
+    known: dict[str, str | int | None] = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    if not torch.cuda.is_available():
+        return {"name": platform.processor() or platform.machine(), **known}
+    properties = torch.cuda.get_device_properties()
+    return {
+        "name": properties.name,
+        "sms": properties.multi_processor_count,
+        "l2_bytes": properties.L2_cache_size,
+        "memory_bytes": properties.total_memory,
+        "capability": f"{properties.major}.{properties.minor}",
+        "driver": _driver(),
+        **known,
+    }
+
+
+def _driver() -> str | None:
+    """Return the NVIDIA driver's version as nvidia-smi reports it; None without nvidia-smi."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return None
+    query = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        lines = subprocess.run(
+            query, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=10
+        ).stdout.split()
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return lines[0] if lines else None

@@ -1,0 +1,128 @@
+"""What a stage is given, and what the stages before it left. Loads no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from grader.judging.observer import Observer
+from grader.judging.trial import Finding, Limits, Progress, Trial, prepare_trial
+from grader.problems import exercises
+from grader.source.contract import Source
+from grader.verdict import Stage, StageName
+from grader.worker import sandbox
+
+if TYPE_CHECKING:
+    from grader.judging.session import Session
+    from grader.problems.cases import Case
+    from grader.problems.problem import Problem
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What grade() was called with; see there."""
+
+    path: Path
+    problem_path: Path | None
+    overrides: dict[str, str]
+    device: str | None
+    seed: int
+    limits: Limits
+    require_sandbox: bool
+    case: str | None
+    folder: Path | None
+    start_process: Callable[..., sandbox.Process]
+
+
+@dataclasses.dataclass
+class Context:
+    """The state of one grading.
+
+    report: shows a stage and a few words. results: of all stages, in order. process: the submission's worker. problem,
+    gpu, versions: left by "contract". session, cases: by "build". trials: of the cases run up to now. differentiated:
+    numbers of the inputs and names of the parameters that have a gradient, left by "gradient".
+    """
+
+    request: Request
+    report: Progress
+    observer: Observer
+    problem_name: str
+    source: Source
+    versions: dict[str, str]
+    results: list[Stage]
+    process: sandbox.Process | None = None
+    problem: Problem = dataclasses.field(init=False)
+    gpu: bool = False
+    session: Session = dataclasses.field(init=False)
+    cases: list[Case] = dataclasses.field(default_factory=list)
+    trials: list[Trial] = dataclasses.field(default_factory=list)
+    differentiated: tuple[list[int], list[str]] = dataclasses.field(default_factory=lambda: ([], []))
+
+    @property
+    def device(self) -> str:
+        """Return torch's name of the device that is graded on."""
+        return "cuda" if self.gpu else "cpu"
+
+    @property
+    def requires_gradient(self) -> bool:
+        """Return whether the submission must have gradients: it answers a NAME_backward."""
+        return self.problem_name != self.problem.name
+
+    def result(self, name: StageName) -> Stage:
+        """Return the result of a stage, as far as there is one."""
+        return next(stage for stage in self.results if stage.name is name)
+
+    def printed(self) -> str:
+        """Return what the submission printed; empty where its worker never became ready."""
+        session = getattr(self, "session", None)
+        return session.client.printed() if session and session.client.versions else ""
+
+    def make_trial(self, case: Case) -> Trial:
+        """Return the case with its inputs and expected outputs, made once.
+
+        Raises ProblemError where there is nothing to compare.
+        """
+        import torch
+
+        from grader.problems.cases import check_comparable
+
+        for trial in self.trials:
+            if trial.case is case:
+                return trial
+        instance = self.problem.instantiate(case, self.request.seed, self.device)
+        trial = prepare_trial(case, instance)
+        if case in self.cases:
+            check_comparable(case, trial.eager, self.problem.path)
+        self.trials.append(trial)
+        if self.gpu:  # both processes share the card: give back what the expected outputs took on the way
+            torch.cuda.empty_cache()
+        return trial
+
+    def notify_case(self, finding: Finding | None) -> None:
+        """Report a case that failed to the observer."""
+        if finding:
+            self.observer.case_failed(self.source, self.problem_name, finding.reason, self.device)
+
+    def release_memory(self) -> None:
+        """On a GPU, have the worker unmap the judge's memory, then free it."""
+        if not self.gpu:
+            return
+        for trial in self.trials:
+            trial.first_outputs = []
+        self.session.release_memory()
+
+    def close(self) -> None:
+        """End the worker, whatever state it is in."""
+        if self.process is not None:
+            self.process.kill()
+
+
+def guess_problem_name(path: Path, problem_path: Path | None) -> str:
+    """Return the problem's name as far as paths alone give it."""
+    if problem_path is not None:
+        name = problem_path.parent.name if problem_path.name == "model.py" else problem_path.stem
+        return exercises.exercise_of(path, name)
+    model = exercises.model_of(path)
+    return exercises.exercise_of(path, model.parent.name) if model else path.resolve().stem

@@ -1,0 +1,306 @@
+"""Turn a failure of the worker, or a difference of its outputs, into a finding at the student's lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from grader.judging import compiler_messages
+from grader.judging.trial import Finding
+from grader.source import contract, places
+from grader.source.contract import Source
+from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
+from grader.worker import claims, protocol
+from grader.worker.client import Gone, Late
+from grader.worker.protocol import Failure, Found, Note
+from simt.errors import NoCompiler
+from simt.toolchain import cache, compilers
+
+if TYPE_CHECKING:
+    from grader.judging.tolerance import Difference
+
+SENTENCE = 400  # characters of a message that a sentence shows; the evidence has the whole message
+BUILD_REASONS = {Reason.no_compiler, *map(Reason, claims.BUILD_REASONS)}
+KERNEL_TEXT = 4 * SENTENCE  # characters of a message about a kernel
+MOST_MOVED = 20  # lines that a message names and that are looked up in the file
+FULL_DISK = 64 << 20  # bytes free, with fewer of which no build succeeds
+# A number of more digits is no line, index or size. Python refuses to read one of 4300.
+LONG_NUMBER = re.compile(r"\d{19,}")
+
+
+def of_failure(
+    failure: Failure,
+    source: Source,
+    sources: list[dict[str, str]],
+    case: str | None,
+    command: type[protocol.Command] = protocol.Forward,
+) -> Finding:
+    """Return the finding of an exception in the worker. sources: the strings that were compiled, newest first.
+
+    command: what the worker was carrying out; it limits the reasons that the worker may give.
+    """
+    reason = _accept(failure.reason, command)
+    failure = _shorten_numbers(failure)
+    if reason in BUILD_REASONS:
+        return _of_build(failure, reason, source, sources[0] if sources else {}, case)
+    if failure.kernel or failure.source_line:
+        return _of_kernel(failure, reason, source, sources, case)
+    message = _first_line(failure.message)
+    if failure.kind and reason not in (Reason.missing_weights, Reason.no_model_new):
+        message = f"{failure.kind}: {message}" if message else failure.kind
+    where = f" at line {failure.line} of {source.path.name}" if failure.line else ""
+    evidence = Evidence(
+        case=case,
+        line=failure.line,
+        text=source.line(failure.line) or None,
+        detail=failure.message.strip() if len(failure.message.strip()) > len(message) else None,
+    )
+    return Finding(
+        reason,
+        f"{_opening(reason)}{where}: {_clip(message)}{_explained(message, running=True)}",
+        [evidence],
+        failure.broken,
+    )
+
+
+def of_nonsense(case: str | None) -> Finding:
+    """Return the finding of a worker whose reply makes no sense."""
+    message = "The program answered the grader with something that makes no sense."
+    return Finding(Reason.crash, message, [Evidence(case=case)], fatal=True)
+
+
+def _accept(claimed: str, command: type[protocol.Command]) -> Reason:
+    """Return the claimed reason where a worker may give it, else the command's generic one."""
+    if claimed in claims.MACHINE_REASONS and _is_machine_at_fault(claimed):
+        return Reason(claimed)
+    return Reason(claims.accept_reason(claimed, command))
+
+
+def _is_machine_at_fault(reason: str) -> bool:
+    """Return whether the judge itself finds no compiler, or no room for what is built."""
+    try:
+        if reason == Reason.no_compiler:
+            compilers.find_compiler()
+            return False
+        return cache.free_bytes() < FULL_DISK
+    except (NoCompiler, OSError):
+        return True
+
+
+AnyReport = TypeVar("AnyReport", Failure, Found, Note)
+
+
+def _shorten_numbers(report: AnyReport) -> AnyReport:
+    """Return the report with each number that is too long to be one replaced in its texts."""
+    changed: dict[str, object] = {
+        name: LONG_NUMBER.sub("…", value)
+        for name in report.__struct_fields__
+        if isinstance(value := getattr(report, name), str)
+    }
+    if isinstance(report, Failure):
+        changed["notes"] = [_shorten_numbers(note) for note in report.notes]
+    return msgspec.structs.replace(report, **changed)
+
+
+def _opening(reason: Reason) -> str:
+    return EXPLANATIONS[reason].split(":")[0].rstrip(".")
+
+
+def _of_build(failure: Failure, reason: Reason, source: Source, strings: dict[str, str], case: str | None) -> Finding:
+    """Return the finding of compiler messages, errors first, each at its line of the file."""
+    notes = sorted(failure.notes, key=lambda note: "error" not in note.severity)
+    notes = (
+        [first := compiler_messages.find_cause(notes)] + [note for note in notes if note is not first] if notes else []
+    )
+    evidence = [_of_note(note, source, strings, case, failure.line) for note in notes[:10]]
+    if not evidence:
+        evidence = [
+            Evidence(case=case, line=failure.line, text=source.line(failure.line) or None, detail=failure.message)
+        ]
+        return Finding(reason, _clip(_first_line(failure.message) or EXPLANATIONS[reason]), evidence)
+    where = f"Line {evidence[0].line} of {source.path.name}: " if notes[0].line and evidence[0].line else ""
+    evidence[0].detail = None  # the sentence has it
+    string = strings.get(first.source) or "\n".join(strings.values())
+    return Finding(
+        reason, where + _clip(first.message) + _explained(first.message, first.text, string, first.line), evidence
+    )
+
+
+def _explained(message: str, line: str = "", string: str = "", number: int | None = None, running: bool = False) -> str:
+    """Return what usually causes a message, as a separate paragraph; empty if that is not known.
+
+    running: the message came while the program ran, not from a compiler.
+    """
+    explanation = compiler_messages.explain(message, line, string, number)
+    if explanation is None or (running and explanation.name not in compiler_messages.WHILE_RUNNING):
+        return ""
+    return f"\n{explanation.text}"
+
+
+def _of_note(note: Note, source: Source, strings: dict[str, str], case: str | None, call: int | None) -> Evidence:
+    """Return a note as evidence. A note without a line is about the call of load_inline."""
+    line = contract.locate(source, strings.get(note.source, ""), note.line) if note.line else call
+    return Evidence(
+        case=case,
+        line=line,
+        source_line=note.line,
+        text=(source.line(line) or note.text.strip()) or None,
+        detail=f"{note.severity}: {note.message}",
+    )
+
+
+def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[dict], case: str | None) -> Finding:
+    """Return the finding of an error in a kernel, at its line of the file."""
+    string = _with_kernel(failure.kernel, failure.source or "cuda_sources", sources)
+    line = contract.locate(source, string, failure.source_line)
+    line = _dividing(source, line) if reason is Reason.division_by_zero and line else line
+    evidence = Evidence(
+        case=case,
+        kernel=failure.kernel,
+        block=failure.block,
+        thread=failure.thread,
+        line=line,
+        source_line=failure.source_line,
+        text=source.line(line) or None,
+    )
+    message = _with_file_lines(failure.message.strip()[:KERNEL_TEXT], source, string)
+    message = message[:1].upper() + message[1:]
+    message = _over_passes(message, line, source) if reason is Reason.race and line else message
+    fatal = failure.broken or reason is Reason.kernel_timeout  # each further case would take the whole limit again
+    return Finding(reason, _clip(message, KERNEL_TEXT) + _explained(message, running=True), [evidence], fatal)
+
+
+# "A reads …, which B writes in line 7 without a barrier in between. Put a `__syncthreads()` between the two."
+NO_BARRIER = " without a barrier in between."
+OTHER_LINE = re.compile(r" in line (\d{1,9})$")
+ADVICE = re.compile(r" [Pp]ut a `__syncthreads\(\)` between (the two)")
+ACCESSES = {"reads": "read", "writes": "write", "updates atomically": "update"}  # simt's verb -> the noun
+
+
+def _over_passes(message: str, line: int, source: Source) -> str:
+    """Return the sentence on two threads that race.
+
+    If there is a barrier between their lines, the accesses of one pass of a loop race with those of the next, and the
+    sentence names these instead of "the two". line: of the access named first.
+    """
+    one, _, rest = message.partition(", which ")
+    other, _, advice = rest.partition(NO_BARRIER)
+    named, between = OTHER_LINE.search(other[-40:]), ADVICE.search(advice)
+    if named is None or between is None or not places.over_passes(source.text, line, int(named[1])):
+        return message
+    second = int(named[1])
+    accesses = [
+        next((noun for verb, noun in ACCESSES.items() if f" {verb}" in part), "access") for part in (one, other)
+    ]
+    earlier, later = accesses if line < second else reversed(accesses)
+    if earlier == later:
+        later, earlier = f"{later} in line {max(line, second)}", f"one in line {min(line, second)}"
+    both = f"the {later} in one pass of the loop and the {earlier} in the next"
+    before = len(message) - len(advice)
+    return message[: before + between.start(1)] + both + message[before + between.end(1) :]
+
+
+DIVIDES = re.compile(r"[/%]=?\s*\(?\s*[A-Za-z_]")
+
+
+def _dividing(source: Source, line: int) -> int:
+    """Return the line, or one of the next two if that divides by a variable and the line itself does not.
+
+    Compilers attribute a division to the line that its divisor comes from.
+    """
+    near = [n for n in (line, line + 1, line + 2) if DIVIDES.search(source.line(n).split("//")[0])]
+    return near[0] if near else line
+
+
+def of_check(found: Found, source: Source, sources: list[dict], case: str | None) -> Finding:
+    """Return what simt's checks found as a finding, in the same form as an error that stops the kernel."""
+    if found.check not in claims.CHECK_REASONS:
+        return of_nonsense(case)
+    found = _shorten_numbers(found)
+    failure = Failure(
+        reason=found.check,
+        kind="",
+        message=found.message,
+        kernel=found.kernel,
+        source=found.source,
+        source_line=found.line or None,
+        block=found.block,
+        thread=found.thread,
+    )
+    reason = Reason(claims.CHECK_REASONS[found.check])
+    return _of_kernel(failure, reason, source, sources, case)
+
+
+def _with_file_lines(message: str, source: Source, string: str) -> str:
+    """Return the message with "line 5" of the string as the file's line."""
+
+    def moved(match: re.Match) -> str:
+        line = contract.locate(source, string, int(match.group(1)))
+        return f"line {line}" if line else match.group(0)
+
+    return re.sub(r"\bline (\d{1,9})\b", moved, message, count=MOST_MOVED)
+
+
+def _with_kernel(kernel: str | None, label: str, sources: list[dict[str, str]]) -> str:
+    """Return the newest string of this label that contains the kernel, or the newest one if none does."""
+    texts = [strings.get(label, "") for strings in sources]
+    if kernel:
+        name = re.compile(rf"\b{re.escape(kernel.split('<')[0].split('::')[-1])}\b")
+        texts = [text for text in texts if name.search(text)] or texts
+    return texts[0] if texts else ""
+
+
+def of_death(error: Gone | Late, source: Source, case: str | None, doing: str) -> Finding:
+    """Return the finding of a worker that died or was stopped. doing: its current step, such as IMPORT."""
+    where = f" at line {error.line} of {source.path.name}" if error.line else ""
+    evidence = [Evidence(case=case, line=error.line, text=source.line(error.line) or None)]
+    if isinstance(error, Late):
+        building = doing == IMPORT
+        reason = Reason.build_timeout if building else Reason.timeout
+        what = "The import" if building else doing
+        at = f" It was{where}: look for a loop that never ends." if where else " Look for a loop that never ends."
+        return Finding(reason, f"{what} did not end within {error.seconds:g} s and was stopped.{at}", evidence, True)
+    return Finding(Reason.crash, f"The program {error.died}{where}.", evidence, True)
+
+
+IMPORT = "the import"
+
+
+def of_difference(difference: Difference, launches: Sequence[protocol.Launch] = ()) -> Finding:
+    """Return a difference as a finding. launches: of the call, as the worker reported them."""
+    fields = (
+        "case",
+        "index",
+        "expected",
+        "got",
+        "wrong_count",
+        "total",
+        "pattern",
+        "max_error",
+        "tolerance",
+        "detail",
+        "wrong",
+    )
+    evidence = Evidence(**{name: getattr(difference, name) for name in fields}, launches=of_launches(launches))
+    return Finding(Reason(difference.reason), difference.message, [evidence])
+
+
+LAUNCHES = 16  # kept in the evidence
+LARGEST = 2**31  # CUDA launches fewer blocks or threads along an axis
+
+
+def of_launches(reported: Sequence[protocol.Launch]) -> list[Launch]:
+    """Return the last launches that CUDA can have made; a worker may report anything."""
+    sound = [one for one in reported[-LAUNCHES:] if all(0 < n < LARGEST for n in (*one.grid, *one.block))]
+    return [Launch(kernel=_clip(one.kernel), grid=one.grid, block=one.block) for one in sound]
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _clip(text: str, limit: int = SENTENCE) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,172 @@
+"""Grade one submission: run its stages in order and return a verdict.
+
+The judge owns seed, inputs, expected outputs and timer; the worker, which runs the submission, never sees them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.judging.context import Context, Request, guess_problem_name
+from grader.judging.observer import NoObserver, Observer
+from grader.judging.results import VALUE_REASONS, end_stage, fail_stage
+from grader.judging.trial import PRINTED_CHARACTERS, FindingError, Limits, Progress, Refused
+from grader.source.contract import Source
+from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status, Submission, Verdict, outcome_of
+from grader.worker import sandbox
+
+__all__ = ["Limits", "Refused", "grade"]
+
+DEFAULT_LIMITS = Limits()
+
+
+def grade(
+    path: str | Path,
+    problem: str | Path | None = None,
+    overrides: dict[str, str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    require_sandbox: bool = False,
+    case: str | None = None,
+    worker: Callable[..., sandbox.Process] | None = None,
+    observer: Observer | None = None,
+    folder: Path | None = None,
+) -> Verdict:
+    """Grade one submission.
+
+    problem: a KernelBench file; found by the submission's name if None. overrides: its literals to replace, as text.
+    device: "cpu", "cuda", or None for a GPU where there is one. seed: of inputs and weights; a secret one if None.
+    progress: called with a stage and a few words. case: the name of the only case to run; Refused if there is none.
+    worker: starts the process instead of sandbox.start, which has the same arguments. observer: receives what fails
+    while the grading goes on. folder: the folder that holds several submissions, below which no link is followed; None
+    for a single file. Nothing that a submission does makes this raise. It raises ProblemError for an unusable problem
+    and Refused if the machine lacks what the options need. An interrupt from the keyboard ends the worker and gives a
+    verdict whose reason is `interrupted`.
+    """
+    path = Path(path)
+    request = Request(
+        path=path,
+        problem_path=Path(problem) if problem is not None else None,
+        overrides=overrides or {},
+        device=device,
+        seed=secrets.randbits(48) if seed is None else seed,
+        limits=limits,
+        require_sandbox=require_sandbox,
+        case=case,
+        folder=folder,
+        start_process=worker or sandbox.start,
+    )
+    context = Context(
+        request=request,
+        report=progress or (lambda stage, text: None),
+        observer=observer or NoObserver(),
+        problem_name=guess_problem_name(path, request.problem_path),
+        source=Source(path, "", ""),
+        versions={"python": platform.python_version()},
+        results=[Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName],
+    )
+    started = time.monotonic()
+    try:
+        _run_stages(context)
+        return _make_verdict(context, time.monotonic() - started)
+    finally:
+        context.close()
+
+
+def _run_stages(context: Context) -> None:
+    """Run the stages in order. One that does not pass is the last, except that "safe" may explain "correct"."""
+    if not _run_stage(context, StageName.contract):
+        return
+    if not _run_stage(context, StageName.build):
+        return
+    is_correct = _run_stage(context, StageName.correct)
+    if not is_correct and not _are_values_wrong(context.result(StageName.correct)):
+        return
+    is_safe = _run_stage(context, StageName.safe)
+    if not is_correct or not is_safe:
+        return
+    if not _run_stage(context, StageName.gradient):
+        return
+    _run_stage(context, StageName.fast)
+
+
+def _run_stage(context: Context, name: StageName) -> bool:
+    """Run and time a stage, and turn whatever happens in it into its result; return whether it did not fail.
+
+    Raises ProblemError and Refused alone.
+    """
+    stage = context.result(name)
+    stage.status, stage.reason = Status.passed, None
+    begun = time.monotonic()
+    try:
+        context.report(name, "")
+        # Imported here: most stages need torch, and the first starts the worker before it loads torch.
+        importlib.import_module(f"grader.judging.stages.{name}").run(context, stage)
+    except FindingError as error:
+        fail_stage(stage, error.finding)
+    except KeyboardInterrupt:
+        end_stage(stage, Status.error, Reason.interrupted, EXPLANATIONS[Reason.interrupted], [])
+    except Exception as error:
+        _end_unexpectedly(stage, error)
+    finally:
+        stage.seconds = round(time.monotonic() - begun, 3)
+    return stage.status not in (Status.failed, Status.error)
+
+
+def _are_values_wrong(stage: Stage) -> bool:
+    return stage.status is Status.failed and stage.reason in VALUE_REASONS
+
+
+def _end_unexpectedly(stage: Stage, error: Exception) -> None:
+    """End a stage where the grader, the problem or the machine is at fault, not the submission.
+
+    Raises what grade() raises.
+    """
+    from grader.problems.cases import ProblemError
+
+    if isinstance(error, (Refused, ProblemError)):
+        raise error
+    message, evidence = EXPLANATIONS[Reason.grader_error], []
+    if type(error).__name__ == "OutOfMemoryError":
+        message = "The GPU is too small for this problem at this size: lower its sizes with --set."
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"
+        evidence = [Evidence(detail=f"{type(error).__name__} at {where}: {str(error)[:500]}")]
+    end_stage(stage, Status.error, Reason.grader_error, message, evidence)
+
+
+def _make_verdict(context: Context, seconds: float) -> Verdict:
+    """Return the verdict from the stages' results."""
+    for stage in context.results:
+        if stage.reason is Reason.not_reached:
+            stage.message = EXPLANATIONS[Reason.not_reached]
+    return Verdict(
+        problem=context.problem_name,
+        submission=Submission(path=str(context.request.path), sha256=context.source.sha256),
+        outcome=outcome_of(context.results),
+        stages=context.results,
+        device=_name_device(context.gpu),
+        versions=context.versions,
+        seed=context.request.seed,
+        seconds=round(seconds, 3),
+        sandbox=context.process.description if context.process else sandbox.NOT_RUN,
+        output=context.printed()[-PRINTED_CHARACTERS:],
+    )
+
+
+def _name_device(gpu: bool) -> str:
+    if not gpu:
+        return f"cpu ({platform.machine()}, {os.cpu_count()} cores)"
+    import torch
+
+    return torch.cuda.get_device_name()

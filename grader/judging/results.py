@@ -1,0 +1,46 @@
+"""How a stage's result is written: failed with a finding, ended with an error, or skipped."""
+
+from __future__ import annotations
+
+from grader.judging.trial import Finding
+from grader.verdict import CaseResult, Evidence, Reason, Stage, Status
+
+ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
+# Reasons that are about numbers: the stage "safe" may explain them.
+VALUE_REASONS = {
+    *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
+}
+
+
+def end_stage(stage: Stage, status: Status, reason: Reason, message: str, evidence: list[Evidence]) -> None:
+    """Write status, reason and message; add the evidence."""
+    stage.status, stage.reason, stage.message = status, reason, message
+    stage.evidence = [*stage.evidence, *evidence]
+
+
+def fail_stage(stage: Stage, finding: Finding) -> None:
+    """End the stage with this finding: as an error where the submission is not at fault."""
+    status = Status.error if finding.reason in ERRORS else Status.failed
+    end_stage(stage, status, finding.reason, finding.message, finding.evidence)
+
+
+def skip_stage(stage: Stage, reason: Reason | None, message: str) -> None:
+    """Leave the stage out, which is no failure."""
+    stage.status, stage.reason, stage.message = Status.skipped, reason, message
+
+
+def add_case(stage: Stage, name: str, finding: Finding | None) -> None:
+    """Add a case that was run: failed with the finding, or passed."""
+    status, reason = (Status.failed, finding.reason) if finding else (Status.passed, None)
+    stage.cases.append(CaseResult(name=name, status=status, reason=reason))
+
+
+def add_skipped_case(stage: Stage, name: str, reason: Reason | None = None) -> None:
+    """Add a case that was not run."""
+    stage.cases.append(CaseResult(name=name, status=Status.skipped, reason=reason))
+
+
+def pick_clearest(found: list[Finding]) -> Finding:
+    """Return the first finding, or where it has no telling pattern a later one of the same reason that has."""
+    patterned = [f for f in found if f.reason is found[0].reason and f.evidence[0].pattern not in (None, "everything")]
+    return patterned[0] if patterned else found[0]

@@ -1,0 +1,273 @@
+"""The judge's conversation with a submission's worker: construct a model, call it, collect what it returned."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import torch
+
+from grader.judging import findings, tolerance
+from grader.judging.trial import MESSAGE_BYTES, ExpectedGradients, Finding, FindingError, Limits, Trial
+from grader.problems.problem import Problem
+from grader.source.contract import Source
+from grader.verdict import Evidence, Reason
+from grader.worker import protocol
+from grader.worker.client import Client, Gone, Late
+from grader.worker.exchange import Bytes, GpuMemory
+from grader.worker.protocol import DTYPES, ChannelError
+
+
+@dataclasses.dataclass
+class Call:
+    """One call of forward. run: the worker's report. difference: from the expected outputs, None if there is none.
+
+    modified: numbers of the inputs that it changed.
+    """
+
+    run: protocol.Run
+    outputs: list[torch.Tensor]
+    difference: tolerance.Difference | None
+    modified: list[int]
+
+
+@dataclasses.dataclass
+class Pass:
+    """One forward and backward: the worker's report, and a tensor for each gradient, or None."""
+
+    reply: protocol.Gradients
+    made: list[torch.Tensor | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class How:
+    """How a worker runs a submission.
+
+    schedule: of threads and blocks on the CPU, "forward" or "reverse". guard: which end of each tensor lies at an
+    inaccessible page, "front", "end" or None. check: with all of simt's checks on.
+    """
+
+    schedule: str = "forward"
+    guard: str | None = "end"
+    check: bool = False
+
+
+IN_ORDER = How()
+REVERSED = How("reverse", "front")
+CHECKED = How(guard=None, check=True)
+
+
+class Session:
+    """A worker that has loaded the submission. Each method raises FindingError where the submission is at fault.
+
+    renamed: weights that Model and the constructed ModelNew name differently, as (name in Model, name in ModelNew).
+    """
+
+    def __init__(self, client: Client, source: Source, problem: Problem, limits: Limits, gpu: bool):
+        self.client = client
+        self.source = source
+        self.problem = problem
+        self.limits = limits
+        self.gpu = gpu
+        self.exchange: Bytes | GpuMemory = GpuMemory() if gpu else Bytes()
+        self.renamed: list[tuple[str, str]] = []
+
+    @property
+    def device(self) -> str:
+        """Return torch's name of the device that the submission runs on."""
+        return "cuda" if self.gpu else "cpu"
+
+    def query(self, command: protocol.Command, doing: str, case: str | None, extra_bytes: int = 0) -> protocol.Reply:
+        """Have the worker carry out a command; return its reply.
+
+        doing: what it does, for a report of its death. extra_bytes: of tensors in the reply.
+        """
+        try:
+            reply = self.client.ask(command, self.limits.own, extra_bytes)
+        except (Gone, Late) as error:
+            raise FindingError(findings.of_death(error, self.source, case, doing)) from None
+        if isinstance(reply, protocol.Failure):
+            raise FindingError(findings.of_failure(reply, self.source, self.client.sources, case, type(command)))
+        return reply
+
+    def construct(self, trial: Trial, guard: str | None) -> None:
+        """Construct ModelNew with this case's arguments and weights."""
+        reply = self.query(self.construct_command(trial, guard), "ModelNew(...)", trial.case.name)
+        if not isinstance(reply, protocol.Constructed):
+            raise FindingError(findings.of_nonsense(trial.case.name))
+        self.renamed = reply.renamed
+
+    def construct_command(self, trial: Trial, guard: str | None) -> protocol.Construct:
+        """Return the command of construct()."""
+        instance = trial.instance
+        return protocol.Construct(
+            args=protocol.pack(list(instance.init_args)),
+            kwargs=protocol.pack(dict(instance.init_kwargs)),
+            state={name: protocol.pack(value) for name, value in instance.model.state_dict().items()},
+            model_source=self.problem.path.read_text(encoding="utf-8"),
+            model_path=str(self.problem.path),
+            overrides=protocol.pack(dict(trial.case.set) | self.problem.overrides),
+            guard=guard,
+            seconds=self.limits.own,
+        )
+
+    def run_forward(self, trial: Trial, how: How = IN_ORDER, calls: int = 1) -> list[Call]:
+        """Call forward so many times on the case's inputs and compare each result with the expected outputs."""
+        reply = self._forward(trial, how, calls)
+        if len(reply.runs) != calls:
+            raise FindingError(findings.of_nonsense(trial.case.name))
+        made = []
+        for position, run in enumerate(reply.runs, -calls):  # the last calls since the last release_memory()
+            outputs = self._collect_outputs(trial, run, position)
+            difference = tolerance.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
+            made.append(Call(run, outputs, difference, self.exchange.modified(run, position)))
+        return made
+
+    def find_with_checks(self, trial: Trial) -> Finding | None:
+        """Construct and call the model with all of simt's checks on; return what they, or the call itself, found.
+
+        They find accesses out of bounds, races, memory that is read before it is written, … None on a GPU.
+        """
+        if self.gpu:
+            return None
+        try:
+            self.construct(trial, "end")
+            reply = self._forward(trial, CHECKED, calls=1)
+            if not reply.found and len(reply.runs) != 1:
+                raise FindingError(findings.of_nonsense(trial.case.name))
+        except FindingError as error:
+            return error.finding
+        return self.explain_check(reply.found, trial)
+
+    def explain_check(self, found: list[protocol.Found], trial: Trial) -> Finding | None:
+        """Return the first of what the checks found, at its line of the submission."""
+        return findings.of_check(found[0], self.source, self.client.sources, trial.case.name) if found else None
+
+    def _forward(self, trial: Trial, how: How, calls: int) -> protocol.Outputs:
+        size = sum(t.numel() * t.element_size() for t in trial.eager)
+        command = protocol.Forward(
+            batches=[self.exchange.inputs(trial.instance.inputs) for _ in range(calls)],
+            outputs=[self.exchange.rooms(trial.eager) for _ in range(calls)] if self.gpu else [],
+            schedule=how.schedule,
+            guard=how.guard,
+            kernel_seconds=self.limits.checked_kernel if how.check else self.limits.kernel,
+            seconds=self.limits.own,
+            max_bytes=4 * size + MESSAGE_BYTES,
+            check=how.check,
+        )
+        reply = self.query(command, "forward", trial.case.name, calls * (command.max_bytes + MESSAGE_BYTES))
+        if not isinstance(reply, protocol.Outputs):
+            raise FindingError(findings.of_nonsense(trial.case.name))
+        return reply
+
+    def _collect_outputs(self, trial: Trial, run: protocol.Run, position: int) -> list[torch.Tensor]:
+        """Return a run's tensors; one that was not sent has its shape and dtype alone, on the device "meta"."""
+        case = trial.case.name
+        if mismatch := _kind_mismatch(trial, run):
+            raise FindingError(_finding(Reason.wrong_type, mismatch, case))
+        try:
+            outputs = self.exchange.results(run, position)
+        except ChannelError:
+            raise FindingError(findings.of_nonsense(case)) from None
+        made: list[torch.Tensor] = []
+        for result, output, eager in zip(run.results, outputs, trial.eager):
+            if result.device != self.device:
+                message = f"The output is on the device {result.device[:20]!r}, not on {self.device!r}."
+                raise FindingError(_finding(Reason.wrong_device, message, case))
+            if result.dtype not in DTYPES:
+                message = f"The dtype is {result.dtype[:40]}, not {str(eager.dtype).split('.')[1]}."
+                raise FindingError(_finding(Reason.wrong_dtype, message, case))
+            if output is None:
+                if not protocol.is_shape(result.shape) or is_like(result, eager):  # the latter could have been sent
+                    raise FindingError(findings.of_nonsense(case))
+                output = torch.empty(result.shape, dtype=DTYPES[result.dtype], device="meta")
+            made.append(output)
+        return made
+
+    def run_backward(
+        self, trial: Trial, right: ExpectedGradients, how: How = IN_ORDER, strided: bool = False, other: bool = False
+    ) -> Pass:
+        """Run one forward and backward. `made` is empty where the result has no graph, or the checks found something.
+
+        strided: the upstream gradient is not contiguous. other: forward runs again, on other values, before backward.
+        """
+        case = trial.case.name
+        size = sum(t.numel() * t.element_size() for t in right.eager)
+        changed = [_change(value) for value in trial.instance.inputs] if other else []
+        command = protocol.Gradient(
+            inputs=self.exchange.inputs(trial.instance.inputs),
+            differentiable=right.inputs,
+            parameters=right.parameters,
+            upstream=self.exchange.inputs(right.upstream),
+            strided=strided,
+            other=self.exchange.inputs(changed) if other else [],
+            outputs=self.exchange.rooms(right.eager),
+            schedule=how.schedule,
+            guard=how.guard,
+            kernel_seconds=self.limits.checked_kernel if how.check else self.limits.kernel,
+            seconds=self.limits.own,
+            max_bytes=4 * size + MESSAGE_BYTES,
+            check=how.check,
+        )
+        reply = self.query(command, "backward", case, command.max_bytes + MESSAGE_BYTES)
+        if not isinstance(reply, protocol.Gradients):
+            raise FindingError(findings.of_nonsense(case))
+        if not reply.graph or reply.found:
+            return Pass(reply, [])
+        if len(reply.results) != len(right.names):
+            raise FindingError(findings.of_nonsense(case))
+        return Pass(reply, self._collect_gradients(trial, right, reply))
+
+    def _collect_gradients(
+        self, trial: Trial, right: ExpectedGradients, reply: protocol.Gradients
+    ) -> list[torch.Tensor | None]:
+        """Return the gradients; one that was not sent has its shape and dtype alone, on the device "meta"."""
+        try:
+            made = self.exchange.results(reply, -1)
+        except ChannelError:
+            raise FindingError(findings.of_nonsense(trial.case.name)) from None
+        for number, (result, eager) in enumerate(zip(reply.results, right.eager)):
+            if result is None or made[number] is not None:
+                continue
+            known = result.dtype in DTYPES and protocol.is_shape(result.shape)
+            if not known or is_like(result, eager):  # the latter could have been sent
+                raise FindingError(findings.of_nonsense(trial.case.name))
+            made[number] = torch.empty(result.shape, dtype=DTYPES[result.dtype], device="meta")
+        return made
+
+    def release_memory(self) -> None:
+        """On a GPU, have the worker unmap the judge's memory, then free it."""
+        if not self.gpu:
+            return
+        with contextlib.suppress(FindingError):
+            if self.client.process.alive():
+                self.query(protocol.Release(), "the release", None)
+        self.exchange.free()
+
+
+def is_like(result: protocol.Result, tensor: torch.Tensor) -> bool:
+    """Return whether a tensor that the worker describes has this one's shape and dtype."""
+    return (result.shape, result.dtype) == (list(tensor.shape), protocol.name_of(tensor.dtype))
+
+
+def _kind_mismatch(trial: Trial, run: protocol.Run) -> str:
+    """Return how forward returned something else than Model does (a tuple, None, …); empty if it did not."""
+    count, theirs = len(trial.eager), trial.instance.kind
+    plain = run.kind == "Tensor" if count == 1 else run.kind.endswith(f" of {count} tensors")
+    if not plain and run.kind != theirs:
+        wanted = "a tensor" if count == 1 else f"{count} tensors"
+        if theirs.endswith(("thing", "things")):
+            wanted = f"what Model returns ({theirs})"
+        return f"forward returned {'nothing (None)' if run.kind == 'NoneType' else run.kind}, not {wanted}."
+    if len(run.results) != count:  # a number where Model has None, say
+        return f"forward returned {len(run.results)} tensors and numbers, Model {count}."
+    return ""
+
+
+def _change(value: object) -> object:
+    """Return an input of the same kind with other values."""
+    return 1 - value if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _finding(reason: Reason, message: str, case: str | None) -> Finding:
+    return Finding(reason, message, [Evidence(case=case)])

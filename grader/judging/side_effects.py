@@ -1,0 +1,83 @@
+"""Find side effects in two calls of forward: changed inputs, shared memory, results that differ."""
+
+from __future__ import annotations
+
+import torch
+
+from grader.judging import findings, tolerance
+from grader.judging.session import Call
+from grader.judging.trial import Finding, Trial
+from grader.problems.values import flatten
+from grader.verdict import EXPLANATIONS, Evidence, Reason
+from grader.worker.exchange import same_bits
+from grader.worker.protocol import overlap
+
+
+def find_side_effects(trial: Trial, calls: list[Call], gpu: bool) -> list[Finding]:
+    """Return the findings on side effects in two calls on the same inputs."""
+    case, found = trial.case.name, []
+    modified = sorted({n for call in calls for n in call.modified})
+    if modified and not _model_modifies(trial):
+        message = f"forward changed {_list_inputs(modified)}: write to a new tensor."
+        found.append(Finding(Reason.input_modified, message, [Evidence(case=case)]))
+    aliases = sorted({n for call in calls for n in call.run.aliases})
+    if aliases and not _model_aliases(trial):
+        message = f"The output shares memory with {_list_inputs(aliases)}: write to a new tensor."
+        found.append(Finding(Reason.output_aliases_input, message, [Evidence(case=case)]))
+    elif any(call.run.reuses for call in calls) and not aliases:
+        found.append(Finding(Reason.output_reused, EXPLANATIONS[Reason.output_reused], [Evidence(case=case)]))
+    return found or _find_nondeterminism(trial, calls, gpu)
+
+
+def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Finding]:
+    """Return a finding where two calls on the same inputs differ by more than rounding."""
+    first, second = calls[0], calls[1]
+    if any(t.device.type == "meta" for t in (*first.outputs, *second.outputs)):
+        return []
+    alike = [a.shape == b.shape and a.dtype == b.dtype for a, b in zip(first.outputs, second.outputs)]
+    if all(alike) and all(same_bits(a, b) for a, b in zip(first.outputs, second.outputs)):
+        return []
+    if first.difference is None:
+        difference = second.difference
+    else:
+        exact = [t.double() for t in first.outputs]
+        difference = tolerance.compare(second.outputs, exact, first.outputs, trial.case, trial.noise)
+    if difference is None:
+        return []
+    evidence = findings.of_difference(difference, second.run.launches).evidence
+    expected = "the right value" if first.difference is None else "the first run's value"
+    evidence[0].detail = f"expected: {expected}; got: the second run's"
+    message = EXPLANATIONS[Reason.nondeterministic]
+    if not gpu and not any(call.run.launches for call in calls):
+        message = (
+            "The same inputs gave different results when run twice, and no kernel was launched: look for random "
+            "numbers in forward, and for values that it keeps from one call to the next."
+        )
+    return [Finding(Reason.nondeterministic, message, evidence)]
+
+
+def _model_modifies(trial: Trial) -> bool:
+    """Return whether the problem's own Model changes its inputs, so that a submission may."""
+    inputs = _copy(trial.instance.inputs)
+    with trial.instance.blame(), torch.no_grad():
+        trial.instance.build()(*inputs)
+    return any(isinstance(a, torch.Tensor) and not torch.equal(a, b) for a, b in zip(inputs, trial.instance.inputs))
+
+
+def _model_aliases(trial: Trial) -> bool:
+    """Return whether the problem's own Model returns an input or a view of one, so that a submission may."""
+    inputs = _copy(trial.instance.inputs)
+    with trial.instance.blame(), torch.no_grad():
+        outputs = flatten(trial.instance.build()(*inputs))
+    return any(overlap(out, value) for out in outputs for value in inputs)
+
+
+def _list_inputs(numbers: list[int]) -> str:
+    """Return "input 0", or "inputs 0 and 2"."""
+    if len(numbers) == 1:
+        return f"input {numbers[0]}"
+    return f"inputs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+def _copy(values: list) -> list:
+    return [value.clone() if hasattr(value, "clone") else value for value in values]

@@ -1,0 +1,65 @@
+"""The stage "build": import the submission, construct ModelNew for the first case, load the weights."""
+
+from __future__ import annotations
+
+import simt
+from grader.judging import findings
+from grader.judging.context import Context
+from grader.judging.session import Session
+from grader.judging.trial import Finding, FindingError, Refused
+from grader.judging.worker_process import PREPARING
+from grader.problems.cases import Case
+from grader.problems.determinism import check_determined
+from grader.verdict import Reason, Stage, StageName, spelled
+from grader.worker import protocol, sandbox
+from grader.worker.client import Client, NotStarted
+from grader.worker.locks import sole_builder
+
+
+def run(context: Context, stage: Stage) -> None:
+    """Build the submission; leaves a session with its worker, and the cases."""
+    request = context.request
+    cases = context.problem.cases()  # before anything is compiled: an unusable problem is reported at once
+    check_determined(context.problem, cases, context.device)
+    if not context.gpu:
+        _warm_up(context)
+    path = request.path.resolve()
+    assert context.process is not None  # "contract" has started it
+    client = Client(context.process, path, lambda text: context.report(StageName.build, text), request.limits.build)
+    context.session = Session(client, context.source, context.problem, request.limits, context.gpu)
+    try:
+        client.wait_until_ready()
+    except NotStarted as error:
+        message = f"The worker process did not start: {error}"
+        raise FindingError(Finding(Reason.grader_error, message, [])) from None
+    with sole_builder(sandbox.extensions(context.source.sha256)):
+        build = protocol.Build(context.source.text, spelled(str(path)), request.limits.own)
+        context.session.query(build, findings.IMPORT, None)
+    context.cases = _select(context, cases)
+    context.session.construct(context.make_trial(context.cases[0]), "end")
+
+
+def _select(context: Context, cases: list[Case]) -> list[Case]:
+    """Return all cases, or the requested one."""
+    wanted = context.request.case
+    if wanted is None:
+        return cases
+    chosen = [case for case in cases if wanted in (case.name, case.name.partition(" (")[0] if case.made else None)]
+    if not chosen:
+        names = "; ".join(case.name for case in cases)
+        raise Refused(f"{context.problem_name} has no case {wanted!r}: it has {names}.")
+    return chosen
+
+
+def _warm_up(context: Context) -> None:
+    """Build what simt builds once on a machine, before the submission's time counts."""
+    try:
+        context.report(StageName.build, PREPARING)
+        simt.warm_up()
+    except simt.CacheError as error:  # every submission's build would meet it, after as long again
+        raise FindingError(Finding(Reason.grader_error, str(error), [])) from None
+    except simt.BuildError:
+        return  # the submission's own build reports it, if it needs a compiler
+    except ValueError as error:  # one of simt's environment variables has a value that makes no sense
+        raise Refused(str(error)) from None
+    context.report(StageName.build, "")

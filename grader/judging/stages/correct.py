@@ -1,0 +1,98 @@
+"""The stage "correct": run every case twice and compare the outputs with the expected ones."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from grader.judging import findings
+from grader.judging.context import Context
+from grader.judging.results import VALUE_REASONS, add_case, add_skipped_case, fail_stage, pick_clearest
+from grader.judging.side_effects import find_side_effects
+from grader.judging.trial import Finding, FindingError
+from grader.problems.cases import Case, too_few_sizes_warning
+from grader.verdict import EXPLANATIONS, Reason, Stage, StageName
+
+
+def run(context: Context, stage: Stage) -> None:
+    """Run every case, on the CPU with each tensor's end at a guard page; on a GPU the full size comes last."""
+    cases = context.cases + ([context.problem.full()] if context.gpu else [])
+    found: list[Finding] = []
+    for number, case in enumerate(cases, 1):
+        if found and found[-1].fatal:
+            add_skipped_case(stage, case.name, Reason.not_reached)
+            continue
+        context.report(StageName.correct, f"case {number} of {len(cases)}: {case.name}")
+        finding = _run_case(context, case, constructed=number == 1)
+        add_case(stage, case.name, finding)
+        found += [finding] if finding else []
+        context.notify_case(finding)
+    if found:
+        fail_stage(stage, pick_clearest(found))
+        if stage.reason in VALUE_REASONS:
+            stage.message += _describe_renamed(context.session.renamed)
+        context.observer.stage_failed(stage, context.problem, context.trials)
+    else:
+        _set_advisory(context, stage)
+
+
+def _run_case(context: Context, case: Case, constructed: bool) -> Finding | None:
+    """Run one case; return what is wrong with its outputs. What concerns "safe" is kept with the trial.
+
+    constructed: the stage "build" has constructed the model for this case.
+    """
+    session = context.session
+    try:
+        trial = context.make_trial(case)
+        if not constructed:
+            session.construct(trial, "end")
+        calls = session.run_forward(trial, calls=2)
+        trial.difference = calls[0].difference
+        trial.first_outputs = calls[0].outputs
+        trial.launches = calls[0].run.launches
+        trial.side_findings = find_side_effects(trial, calls, context.gpu)
+    except FindingError as error:
+        return _refine_with_checks(context, case, error.finding)
+    finally:
+        context.release_memory()
+    return findings.of_difference(trial.difference, trial.launches) if trial.difference else None
+
+
+def _refine_with_checks(context: Context, case: Case, finding: Finding) -> Finding:
+    """Return what a checked run finds where a plain run lacks thread and element; else the finding as it is.
+
+    The processor reports no address of a misaligned access; of a write next to a tensor that no guard page caught,
+    only the launch is known.
+    """
+    placeless = finding.reason is Reason.out_of_bounds and finding.evidence[0].thread is None
+    if finding.fatal or not (placeless or finding.reason is Reason.misaligned):
+        return finding
+    checked = context.session.find_with_checks(context.make_trial(case))
+    if checked is None or checked.reason is not finding.reason:
+        # a worker that died in the checks runs no more cases
+        return dataclasses.replace(finding, fatal=checked is not None and checked.fatal)
+    return checked
+
+
+def _set_advisory(context: Context, stage: Stage) -> None:
+    """Say what to know about a right result: too few sizes were tried, no kernel was launched."""
+    message = too_few_sizes_warning(context.cases) if context.request.case is None else ""
+    if not _has_kernels(context):
+        stage.reason, message = Reason.no_kernel, f"{EXPLANATIONS[Reason.no_kernel]} {message}"
+    stage.message = message.strip()
+
+
+def _describe_renamed(renamed: list[tuple[str, str]]) -> str:
+    """Return a sentence about weights that were matched by their order, or an empty string."""
+    if not renamed:
+        return ""
+    shown = ", ".join(f"{name[:80]} to {own[:80]}" for name, own in renamed[:4])
+    more = f" and {len(renamed) - 4} more" if len(renamed) > 4 else ""
+    return (
+        f" Where names differ, the grader matches weights by shape, in order: {shown}{more}. If that is not what you "
+        "mean, use Model's names or write a method load_reference(model)."
+    )
+
+
+def _has_kernels(context: Context) -> bool:
+    """Return whether the submission launched a kernel in some case; on a GPU, which counts none, if it built one."""
+    return bool(context.session.client.sources) if context.gpu else any(trial.launches for trial in context.trials)

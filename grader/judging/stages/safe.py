@@ -1,0 +1,102 @@
+"""The stage "safe": memory accesses, races, and results that depend on the order of threads or on earlier calls."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from grader.judging import findings, tolerance
+from grader.judging.context import Context
+from grader.judging.results import add_case, fail_stage
+from grader.judging.session import REVERSED
+from grader.judging.trial import Finding, FindingError, Trial, prepare_trial
+from grader.problems.cases import ProblemError
+from grader.problems.values import roll_values
+from grader.verdict import EXPLANATIONS, Reason, Stage, StageName, Status
+from grader.worker.exchange import same_bits
+
+
+def run(context: Context, stage: Stage) -> None:
+    """Report what the runs of "correct" showed besides values; on the CPU run again with checks and in reverse order.
+
+    Where "correct" failed, look at the failing case alone, for what may explain it.
+    """
+    failed = context.result(StageName.correct).status is Status.failed
+    trials = [trial for trial in context.trials if trial.difference is not None][:1] if failed else context.trials
+    first = None
+    for number, trial in enumerate(trials, 1):
+        context.report(StageName.safe, f"case {number} of {len(trials)}: {trial.case.name}")
+        finding = _check(context, trial)
+        add_case(stage, trial.case.name, finding)
+        first = first or finding
+        if finding is not None and finding.fatal:
+            break
+    if first is None and not failed:
+        first = _find_with_other_values(context, trials)
+    if first is not None:
+        fail_stage(stage, first)
+
+
+def _check(context: Context, trial: Trial) -> Finding | None:
+    """Return the first thing that is wrong with a case besides its values."""
+    if finding := context.session.find_with_checks(trial):
+        return finding
+    return trial.side_findings[0] if trial.side_findings else _find_in_reverse(context, trial)
+
+
+def _find_in_reverse(context: Context, trial: Trial) -> Finding | None:
+    """Run with the threads of each block in reverse order and each tensor's beginning at a guard page."""
+    if context.gpu:
+        return None
+    try:
+        context.session.construct(trial, "front")
+        call = context.session.run_forward(trial, REVERSED)[0]
+    except FindingError as error:
+        return error.finding
+    if trial.difference is None:
+        difference = call.difference
+    else:
+        before = [tensor.double() for tensor in trial.first_outputs]
+        difference = tolerance.compare(call.outputs, before, trial.first_outputs, trial.case, trial.noise)
+    if difference is None:
+        return None
+    finding = findings.of_difference(difference, call.run.launches)
+    if not call.run.launches:
+        message = (
+            "A second ModelNew with the same arguments and weights gave other results, and no kernel was launched: "
+            "look for what __init__ or forward draws at random."
+        )
+        finding.evidence[0].detail = "expected: the first one's value; got: the second one's"
+        return Finding(Reason.nondeterministic, message, finding.evidence)
+    finding.evidence[0].detail = "expected: with the threads in order; got: with the threads in reverse order"
+    return Finding(Reason.schedule_dependent, EXPLANATIONS[Reason.schedule_dependent], finding.evidence)
+
+
+def _find_with_other_values(context: Context, trials: list[Trial]) -> Finding | None:
+    """Call one model twice, the second time with other values: a result kept from the first call is wrong then."""
+    trials = [trial for trial in trials if trial.case in context.cases]  # the full size would take long
+    if not trials:
+        return None
+    trial = max(trials, key=lambda trial: sum(t.numel() for t in trial.eager))
+    other = dataclasses.replace(trial.instance, inputs=roll_values(trial.instance.inputs))
+    try:
+        second = prepare_trial(trial.case, other)
+        context.session.construct(trial, "end")
+        kept = context.session.run_forward(trial)[0].outputs
+        call = context.session.run_forward(second)[0]
+        same = all(same_bits(old, new) for old, new in zip(kept, call.outputs))
+    except ProblemError:  # Model does not take these values: a matrix that it inverts, say
+        return None
+    except FindingError as error:
+        return error.finding
+    finally:
+        context.release_memory()
+    if call.difference is None:
+        return None
+    finding = findings.of_difference(call.difference, call.run.launches)
+    if not same:
+        return finding
+    message = (
+        "forward returned the result of the previous call again, although the values of its inputs were different."
+    )
+    finding.evidence[0].pattern = None  # of numbers that have nothing to do with these inputs
+    return Finding(Reason.output_reused, message, finding.evidence)

@@ -1,0 +1,45 @@
+"""Start a submission's worker process, with the cache folders that it needs. Loads no torch."""
+
+from __future__ import annotations
+
+import contextlib
+
+from grader.judging.context import Request
+from grader.judging.trial import Progress, Refused
+from grader.source.contract import Source
+from grader.verdict import StageName
+from grader.worker import sandbox
+
+PREPARING = "preparing what every build needs (once on this machine, about 30 s)"
+
+
+def start_worker(request: Request, source: Source, report: Progress, required: bool = False) -> sandbox.Process:
+    """Start a worker for a submission; it needs a moment to load torch. required: only in a sandbox.
+
+    Raises SandboxError, and Refused where a cache folder cannot be made.
+    """
+    gpu = sandbox.has_gpu() and request.device != "cpu"
+    builds = sandbox.extensions(source.sha256)
+    for folder in sandbox.folders(builds)[0]:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(
+                f"The cache folder {folder} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME to "
+                "folders that can be written."
+            ) from None
+    if not gpu and not sandbox.why_not():
+        _fill_cache(source.text, report)
+    return request.start_process(source.path, gpu=gpu, builds=builds, required=required)
+
+
+def _fill_cache(text: str, report: Progress) -> None:
+    """Build what simt builds once on a machine, for a worker that cannot write to the cache."""
+    from simt.errors import BuildError
+    from simt.toolchain import build
+
+    with contextlib.suppress(BuildError, ValueError):  # the stage "build" reports it
+        if not build.is_warm(text):
+            report(StageName.contract, PREPARING)
+            build.warm_up(text)
+            report(StageName.contract, "")

@@ -1,0 +1,1 @@
+"""Lint a problem: find wrong results that its cases would let pass."""

@@ -1,0 +1,1 @@
+"""What a notebook calls: checks, profiles, %%cuda."""

@@ -1,0 +1,274 @@
+"""grader.check: grade a kernel in a notebook and show what is wrong, where and why, with hints one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import time
+from pathlib import Path
+
+from grader.diagnosis import fault_localization, hints
+from grader.diagnosis.background import BackgroundDiagnosis, Looking
+from grader.notebook import cells, spare_worker
+from grader.notebook.progress_bar import waiting
+from grader.problems import exercises
+from grader.reports import feedback
+from grader.reports.feedback import Words
+from grader.verdict import Outcome, Reason, StageName, Verdict
+from grader.worker import sandbox
+
+# verdict, pictures and suspected line, by everything that they depend on
+_kept: dict[str, tuple[Verdict, list, Looking]] = {}
+KEPT = 64  # checks whose results are kept
+_last_search = Looking()  # the last check's fault localization
+# from the start of a check; where outputs are compared, it waits until the end
+LOCALIZATION_TIMEOUT_S = 3.0
+
+
+class Interrupted(KeyboardInterrupt):
+    """The check was stopped from the keyboard and its worker has ended. IPython shows the text without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+class CannotCheck(ValueError):
+    """Nothing can be checked; the text says what to do. IPython shows it without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [str(self)]
+
+
+def check(
+    what,
+    *,
+    case: str | None = None,
+    hints: int = 0,
+    problem: str | Path | None = None,
+    seed: int | None = None,
+    times: bool = False,
+) -> Checked:
+    """Grade a kernel and show the verdict: its stages, the first failure in plain words, the lines, pictures.
+
+    what: a problem's name ("groupnorm" is kernels_student/groupnorm.py), the path of a file, or a ModelNew class
+    defined in this notebook. case: run this one only. hints: how many to show at once. problem: the name or the file of
+    the problem, where `what` does not tell it. seed: of inputs and weights; by default the same for each check of a
+    problem, so that the same kernel shows the same numbers again (`grader grade` uses a secret seed). times: show
+    seconds too. A kernel that has not changed is not run again. Raises CannotCheck, and Interrupted if the keyboard
+    stops it.
+    """
+    try:
+        return _checked(what, case, hints, problem, seed, times)
+    except KeyboardInterrupt:
+        sandbox.end_all()
+        raise Interrupted(STOPPED) from None
+
+
+def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
+    subject = find_subject(what, problem)
+    seed = _seed(subject.problem) if seed is None else seed
+    key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
+    stays = spare_worker.self_contained(subject.text, subject.path.parent)
+    if stays and key in _kept:
+        verdict, pictures, looking = _kept[key]
+        news = "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
+        return Checked(verdict, subject, pictures, looking, hints_shown, times, case=case, news=news)
+    verdict, pictures, looking = _graded(subject, case, seed)
+    if stays and spare_worker.keepable(verdict):
+        while len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = verdict, pictures, looking
+    return Checked(
+        verdict, subject, pictures, looking, hints_shown, times, case=case, news=_note(verdict, case, subject)
+    )
+
+
+def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdict, list, Looking]:
+    """Return the verdict, its pictures, and for wrong values the line that fault localization found, or the search that
+    still runs.
+    """
+    from grader.judging.grading import Refused, grade
+    from grader.problems.cases import ProblemError
+
+    global _last_search
+    if _last_search.running:
+        _last_search.close()  # this check is about another kernel
+    begun, diagnosis, looking = time.monotonic(), BackgroundDiagnosis(spare_worker.SECOND.start), Looking()
+    try:
+        with waiting(subject.name) as progress:
+            verdict = grade(
+                subject.path,
+                problem=subject.problem_file,
+                seed=seed,
+                progress=progress,
+                case=case,
+                worker=spare_worker.SPARE.start,
+                observer=diagnosis,
+            )
+            if verdict.reason is Reason.interrupted:
+                raise KeyboardInterrupt
+            pictures = _pictures(verdict)
+            if not feedback.plain():
+                for picture in pictures:  # drawn while the search runs; kept until they are shown
+                    picture.svg()
+
+            def say(words: str) -> None:
+                progress(StageName.safe, f"searching for the wrong line {words}")
+
+            say("")
+            if subject.problem_file and not verdict.device.startswith(
+                "cpu"
+            ):  # on a GPU the mutants wait for the verdict
+                looking = Looking(
+                    fault_localization.lead(subject.path, subject.text, subject.problem_file, verdict, progress=say)
+                )
+            else:
+                lead = diagnosis.lead(
+                    verdict, None if feedback.plain() else max(0.0, begun + LOCALIZATION_TIMEOUT_S - time.monotonic())
+                )
+                looking = Looking(lead, diagnosis if diagnosis.running else None, verdict)
+    except (ProblemError, Refused) as error:
+        raise CannotCheck(str(error)) from None
+    finally:
+        if not looking.running:
+            diagnosis.close()
+    _last_search = looking
+    spare_worker.prepare()
+    return verdict, pictures, looking
+
+
+UNCHANGED = "The file has not changed since the last check. If you have edited it, save it first."
+STOPPED = "Interrupted: the check was stopped and its worker has ended. Run the cell again to restart it."
+
+
+def _pictures(verdict: Verdict) -> list:
+    """Return the pictures that explain a verdict; none without matplotlib."""
+    with contextlib.suppress(ImportError):
+        from grader import pictures
+
+        return pictures.explain_verdict(verdict)
+    return []
+
+
+def _note(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:
+    """Record the verdict in the student's progress, unless outputs are compared. Returns a sentence on what is new."""
+    if feedback.plain() or case is not None:
+        return ""
+    with contextlib.suppress(Exception):  # a verdict is shown even if it cannot be recorded
+        from grader.reports import progress
+
+        return progress.note(verdict, subject.problem if subject.cells else None)
+    return ""
+
+
+def _seed(name: str) -> int:
+    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+
+
+def find_subject(what: object, problem: str | Path | None) -> cells.Subject:
+    """Return what is to be checked. Raises CannotCheck."""
+    try:
+        return cells.subject(what, problem)
+    except cells.NothingThere as error:
+        raise CannotCheck(str(error)) from None
+
+
+class Checked:
+    """A verdict that displays itself. verdict: the judge's; pictures: what explains it; hint(): the next hint."""
+
+    def __init__(
+        self,
+        verdict: Verdict,
+        subject: cells.Subject,
+        pictures: list,
+        looking: Looking | None = None,
+        hints_shown: int = 0,
+        times: bool = False,
+        case: str | None = None,
+        news: str = "",
+    ):
+        self.verdict, self.pictures = verdict, pictures
+        self._looking = looking or Looking()
+        self._late = self._looking.running
+        self._subject, self._times, self._case, self._news = subject, times, case, news
+        self._hints = hints.of(verdict)
+        self._given = 0
+        for _ in range(min(hints_shown, len(self._hints))):
+            self.hint()
+
+    @property
+    def lead(self) -> fault_localization.Lead | None:
+        """The line that fault localization found, if it is known by now."""
+        return self._looking.lead
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict.outcome is Outcome.passed
+
+    def hint(self) -> Hint:
+        """Return the next hint, which is more specific than the one before.
+
+        While fault localization runs, the first hint waits for it.
+        """
+        if self._late:
+            try:
+                found = self._looking.wait()
+            except KeyboardInterrupt:
+                self._looking.close()
+                raise Interrupted(STOPPED) from None
+            self._late = False
+            if found:
+                self._hints = [feedback.moved(found.words, self._subject.where), *self._hints]
+        if self._hints and self._given < len(self._hints):
+            self._given += 1
+            return Hint(self._hints[self._given - 1], self._given, len(self._hints))
+        if self.passed:
+            return Hint("The kernel passed, so there is no hint.", 0, 0)
+        return Hint("That was the last hint." if self._hints else "There is no hint for this result.", 0, 0)
+
+    def parts(self, pictures: bool = True) -> list[object]:
+        """Return the parts for feedback.as_text and feedback.as_html."""
+        note = f"Only the case {self._case} was run." if self._case else ""
+        drawn = self.pictures if pictures else []
+        parts = feedback.verdict_parts(
+            self.verdict, self._subject.text, drawn, self._subject.where, self._times, note, self.lead
+        )
+        if self.verdict.outcome is Outcome.failed and (empty := exercises.still_empty(self._subject.text)):
+            parts.append(Words(empty, "lead"))
+        for number, text in enumerate(self._hints[: self._given], 1):
+            parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
+        parts += [Words(self._news, "soft")] if self._news else []
+        parts += (
+            [Words("The search for the wrong line is still running. `.hint()` waits for it.", "soft")]
+            if self._looking.running
+            else []
+        )
+        if self._given < len(self._hints):
+            parts.append(Words("Call `.hint()` on this result for a hint; each further hint is more specific.", "soft"))
+        return parts
+
+    def __repr__(self) -> str:
+        return feedback.as_text(self.parts())
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return feedback.bundle(self.parts())
+
+
+class Hint(str):
+    """A hint that displays itself."""
+
+    head: str
+
+    def __new__(cls, text: str, number: int, total: int) -> Hint:
+        hint = super().__new__(cls, text)
+        hint.head = f"Hint {number} of {total}" if number else ""
+        return hint
+
+    def parts(self) -> list[object]:
+        return [*([Words(self.head, "title")] if self.head else []), Words(str(self))]
+
+    def __repr__(self) -> str:
+        return feedback.as_text(self.parts())
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        return feedback.bundle(self.parts())

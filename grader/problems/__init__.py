@@ -1,0 +1,1 @@
+"""Problems, their cases, and the exercises made from them."""

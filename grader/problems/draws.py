@@ -1,0 +1,63 @@
+"""Random weights and inputs: the same for the same seed and case, with the process's own random state untouched."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+from collections.abc import Iterator
+
+import torch
+
+from grader.problems.cases import Case
+
+
+def derive_seed(seed: int, case: Case) -> int:
+    """Return a 62-bit seed for torch from the judge's seed and the case."""
+    text = repr((seed, case.name, sorted(case.set.items()), case.inputs))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 2
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: torch.device | None) -> Iterator[None]:
+    """Start Python's and torch's random numbers at `seed` inside; restore them afterwards."""
+    state = random.getstate()
+    if device is None:
+        devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    else:
+        devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        if torch.cuda.is_available():
+            torch.manual_seed(seed)
+        else:  # torch.manual_seed formats a traceback for each kind of device that is not there: half a millisecond
+            torch.default_generator.manual_seed(seed)
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(state)
+
+
+def randomise_parameters(model: torch.nn.Module) -> None:
+    """Add normal noise to every parameter: 0.2, or less where many products are summed: deep models stay finite."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if not parameter.is_floating_point():
+                continue
+            fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
+            parameter.add_(torch.randn_like(parameter), alpha=min(0.2, fan_in**-0.5))
+
+
+def redraw_input(value: object, inputs: str, device: torch.device) -> object:
+    """Return an input on the device, its floating values redrawn unless inputs is 'file'."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    value = value.detach().to(device)
+    if inputs == "file" or not value.is_floating_point():
+        return value
+    if inputs == "uniform":
+        return torch.rand_like(value)
+    if inputs == "zeros":
+        return torch.zeros_like(value)
+    scale, shift = {"normal": (1, 0), "large_mean": (1, 1000), "large": (100, 0), "tiny": (1e-3, 0)}[inputs]
+    return torch.randn_like(value) * scale + shift

@@ -1,0 +1,181 @@
+"""Which exercise a file answers, which lines it was handed out with, and whether somebody has worked on it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from grader.paths import KERNELS_REF, KERNELS_STUDENT
+from grader.problems.skeletons import (
+    BACKWARD,
+    CLOSE,
+    DEFECT,
+    MARK,
+    OPEN,
+    STAMP,
+    ExerciseError,
+    fingerprint,
+    name_source,
+    problem_of,
+    skeleton,
+    source_file,
+)
+
+__all__ = ["BACKWARD", "CLOSE", "DEFECT", "KERNELS_STUDENT", "MARK", "OPEN", "PRINTS", "STAMP"]
+
+# in kernels_ref: each exercise's fingerprint as handed out, for a copy of the course without the solutions
+PRINTS = "skeletons.toml"
+
+
+def source_of(exercise: str) -> Path:
+    """Return the file that an exercise is made from; it need not exist."""
+    return KERNELS_REF / problem_of(exercise) / source_file(exercise)
+
+
+def problems() -> list[str]:
+    """Return the problems of the course, sorted."""
+    return sorted(file.parent.name for file in KERNELS_REF.glob("*/model.py"))
+
+
+def exercises() -> list[str]:
+    """Return the problems of the course, each followed by its NAME_backward if there is one; sorted.
+
+    A copy without solutions has the same.
+    """
+    found = set(problems())
+    backward = {file.parent.name + BACKWARD for file in KERNELS_REF.glob("*/backward.py")}
+    return sorted(found | backward | {name for name in read_fingerprints() if problem_of(name) in found})
+
+
+def model_of(submission: Path) -> Path | None:
+    """Return the model.py of kernels_ref that a file answers, or None.
+
+    The file lies there itself, or its name says it, or its folder's.
+
+    A handed-in name holds its problem's: `groupnorm_ada.py`, `groupnorm-2.py`, `ada.groupnorm.py`. A model.py that lies
+    next to a file elsewhere may have been handed in with it, and a problem's code runs in the grader itself: only
+    --problem takes it.
+    """
+    submission = Path(submission).resolve()
+    folders = (submission.parent, submission.parent.parent)
+    for folder in folders:
+        if folder.parent == KERNELS_REF.resolve() and (folder / "model.py").is_file() and submission.name != "model.py":
+            return folder / "model.py"
+    known = problems()
+    if submission.stem in known:
+        return KERNELS_REF / submission.stem / "model.py"
+    for name in sorted(known, key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
+        if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
+            return KERNELS_REF / name / "model.py"
+    return next((KERNELS_REF / folder.name / "model.py" for folder in folders if folder.name in known), None)
+
+
+def empty_places(text: str) -> list[int]:
+    """Return the lines, from 1, of the marked places of a student's file that hold no code."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    marks = [MARK + ":" in line for _, line in lines]
+    return [
+        lines[i][0]
+        for i, marked in enumerate(marks[:-1])
+        if marked and (marks[i + 1] or lines[i + 1][1].startswith("}"))
+    ]
+
+
+def given_lines(text: str, exercise: str) -> set[int]:
+    """Return the lines, from 1, that a file has from the exercise's skeleton.
+
+    None where it lacks most of the skeleton, so was not made from it; none either where the skeleton cannot be made: in
+    a copy without solutions, and from a solution that makes none.
+    """
+    stub = [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
+    if not stub:
+        return set()
+    lines = text.splitlines()
+    if 2 * len(set(stub) & set(lines)) < len(set(stub)):
+        return set()
+    return {number for number, line in enumerate(lines, 1) if line in stub}
+
+
+def outside_places(text: str, exercise: str) -> set[int]:
+    """Return the given lines of a file, outside of its marked places; none where the exercise has defects in them."""
+    try:
+        defective = any(DEFECT.match(line) for line in read_solution(exercise).splitlines())
+    except (OSError, ExerciseError):
+        return set()
+    return set() if defective else given_lines(text, exercise)
+
+
+def still_empty(text: str) -> str:
+    """Return which marked places of a student's file are empty, in a sentence; empty where none is."""
+    empty = empty_places(text)
+    where = f"place in line {empty[0]}" if len(empty) == 1 else f"places in lines {', '.join(map(str, empty))}"
+    return f"Still empty: the marked {where}. Only all together can be right." if empty else ""
+
+
+def exercise_of(submission: Path, problem: str) -> str:
+    """Return the exercise that a file answers: problem_backward where its name or its folder's says so."""
+    backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")
+    reference = submission.name == "backward.py" and submission.resolve().parent.name == problem
+    named = reference or backward.search(submission.stem) or backward.search(submission.resolve().parent.name)
+    return problem + BACKWARD if named else problem
+
+
+def is_untouched(source: str, problem_name: str) -> bool:
+    """Return whether a submission is the skeleton, whatever was done to its comments, docstrings and spaces.
+
+    An older skeleton, known by the stamp in its last line, is untouched too. A file that does not parse is not. Where
+    the solution was not handed out, or makes no skeleton, the fingerprint in skeletons.toml decides.
+    """
+    try:
+        mine = fingerprint(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: too deep for Python's parser
+        return False
+    stamp = STAMP.search(source)
+    if stamp and stamp["print"] == mine:
+        return True
+    made = _make_skeleton(problem_name)
+    if made is None:
+        return read_fingerprints().get(problem_name) == mine
+    return bool(STAMP.search(made)) and fingerprint(made) == mine
+
+
+def read_solution(exercise: str) -> str:
+    """Return the text of the file that an exercise is made from, without a byte order mark.
+
+    Raises OSError and ExerciseError.
+    """
+    try:
+        return source_of(exercise).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ExerciseError(
+            f"{name_source(exercise)}: line {line} is not UTF-8 text: save the file as UTF-8."
+        ) from None
+
+
+def _make_skeleton(exercise: str) -> str | None:
+    """Return the exercise's skeleton; None where there is no solution, or none that makes one."""
+    try:
+        return skeleton(read_solution(exercise), exercise)
+    except (OSError, ExerciseError):
+        return None
+
+
+def fingerprint_file() -> Path:
+    """Return the path of skeletons.toml."""
+    return KERNELS_REF / PRINTS
+
+
+def read_fingerprints() -> dict[str, str]:
+    """Return each exercise's fingerprint as it was handed out; empty where the file is missing or damaged."""
+    try:
+        return tomllib.loads(read_fingerprint_file())
+    except tomllib.TOMLDecodeError:
+        return {}
+
+
+def read_fingerprint_file() -> str:
+    """Return the text of skeletons.toml; empty where it is missing."""
+    file = fingerprint_file()
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""

@@ -1,0 +1,118 @@
+"""The values that go into a model and come out of it: as lists of tensors, copied, in float64, slightly perturbed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from grader.worker import protocol
+
+
+def flatten(outputs: object) -> list[torch.Tensor]:
+    """Return a model's result as a list of tensors, from any nest of tuples, lists and dicts of tensors and numbers."""
+    return [tensor.detach() for tensor in ends(outputs)]
+
+
+def ends(outputs: object) -> list[torch.Tensor]:
+    """Return the tensors of a result, with the graph that they carry. Raises TypeError for what cannot be compared."""
+    found: list[torch.Tensor] = []
+    for end in protocol.tensors(outputs):
+        if not isinstance(end, torch.Tensor) or protocol.unfit(end):
+            what = protocol.unfit(end) or f"a {type(end).__name__}"
+            raise TypeError(f"a model returns dense tensors of the usual dtypes, or numbers, not {what}")
+        found.append(end)
+    return found
+
+
+def find_tensors(values: object) -> list[torch.Tensor]:
+    """Return the tensors in a value, a list or a nest of lists."""
+    if isinstance(values, torch.Tensor):
+        return [values]
+    return [t for value in values for t in find_tensors(value)] if isinstance(values, (list, tuple)) else []
+
+
+def copy_values(inputs: list) -> list:
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def is_floating(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def roll_values(inputs: list) -> list:
+    """Return the inputs with each floating tensor's values moved on by one place; all tensors' if none is floating.
+
+    Integers next to floating tensors tend to be indices, which in another order may mean nothing, to Model either.
+    """
+    floats = [is_floating(value) for value in inputs]
+    rolls = floats if any(floats) else [isinstance(value, torch.Tensor) for value in inputs]
+    return [value.flatten().roll(1).view(value.shape) if one else value for value, one in zip(inputs, rolls)]
+
+
+def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    """Return whether results differ by more than the order of sums explains."""
+    if [(x.shape, x.dtype) for x in a] != [(x.shape, x.dtype) for x in b]:
+        return True
+    for x, y in zip(a, b):
+        x, y = x.double().nan_to_num(), y.double().nan_to_num()
+        if x.numel() and (x - y).abs().max() > 1e-4 * x.abs().max():
+            return True
+    return False
+
+
+def measure_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return |a - b| in float32, 0 where that is not finite or the tensors are not floating; b is overwritten."""
+    if not a.is_floating_point() or a.shape != b.shape:
+        return torch.zeros_like(a, dtype=torch.float32)
+    return b.sub_(a).abs_().float().nan_to_num_(0.0, 0.0, 0.0)
+
+
+def convert_to_double(inputs: list) -> list:
+    """Return copies of the inputs, the floating ones in float64."""
+    return [value.double() if is_floating(value) else value for value in copy_values(inputs)]
+
+
+def make_double(model: torch.nn.Module) -> torch.nn.Module:
+    """Convert the model to float64, with the plain tensors that its modules hold as attributes; return it."""
+    model = model.double()
+    for part in model.modules():
+        for name, value in list(vars(part).items()):
+            if is_floating(value):
+                setattr(part, name, value.double())
+    return model
+
+
+@contextlib.contextmanager
+def double_by_default() -> Iterator[None]:
+    """Make the tensors that a model's forward creates float64 inside."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextlib.contextmanager
+def exact_float32() -> Iterator[None]:
+    """Compute convolutions and products in full float32 inside: eager's TF32 default must not widen the tolerance."""
+    convolution, product = torch.backends.cudnn.allow_tf32, torch.get_float32_matmul_precision()
+    torch.backends.cudnn.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = convolution
+        torch.set_float32_matmul_precision(product)
+
+
+def perturb(model: torch.nn.Module, inputs: list, unit: float) -> None:
+    """Multiply every floating input and weight by 1 + unit * (a normal number), in place, from a fixed seed."""
+    floating = [value for value in [*inputs, *model.parameters()] if is_floating(value)]
+    for number, tensor in enumerate(floating):
+        generator = torch.Generator(tensor.device).manual_seed(number)
+        noise = torch.randn(tensor.shape, dtype=tensor.dtype, device=tensor.device, generator=generator)
+        with torch.no_grad():
+            tensor.mul_(noise.mul_(unit).add_(1))

@@ -1,0 +1,1 @@
+"""Verdicts for readers: terminal, notebook, HTML, files."""

@@ -1,0 +1,1 @@
+"""Reading a submission without running it."""

@@ -1,0 +1,369 @@
+"""Finds the cause of a failure in the student's source, where its text shows it, often on another line."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from grader.source.cpp import Text
+from grader.verdict import Reason, Stage
+
+LOOP = re.compile(r"\b(?:for|while)\b|\bdo\b")
+REACH = 30  # lines above a place that are searched for what encloses it
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Lines to mark, and a sentence that gives the reason. instead: the line where the failure appeared is not marked.
+    beside: lines to show as well; without lines to mark, the lines to look at.
+    """
+
+    words: str
+    lines: tuple[int, ...]
+    instead: bool = False
+    beside: tuple[int, ...] = ()
+
+
+def find_place(stage: Stage, source: str, line: int | None) -> Place | None:
+    """Return the cause of a failure, or None if the source does not show it. line: where the failure appeared."""
+    code = [_strip_comment(text) for text in source.split("\n")]
+    if (line or 0) > len(code):
+        return None  # a verdict of another text
+    for find in FINDERS.get(stage.reason, ()) if stage.reason else ():
+        found = find(stage.message, code, line or 0)
+        if found is not None:
+            return found
+    return None
+
+
+# --- loops -----------------------------------------------------------------------------------------------------------
+
+
+HEADER = re.compile(r"for\s*\(([^;]*);([^;]*);([^)]*)\)|while\s*\((.*)\)|while\s+([^:(]+):")
+CHANGES = r"(?<![\w.])NAME\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*NAME\b|\bNAME\s*(?:\+\+|--)"
+AT_ZERO = re.compile(r"(\w+)\s*>=\s*0\s*;\s*\1\s*(?:/=|>>=)")  # halving never goes below 0
+
+
+def _find_endless_loop(message: str, code: list[str], line: int) -> Place | None:
+    """Return the loop around a line and why it does not end; without a line, the only loop that cannot end."""
+    for at in range(line, max(0, line - REACH), -1):
+        first, last = body_of(code, at)
+        if LOOP.search(code[at - 1]) and (at == line or first <= line <= last):
+            words, _ = _explain_loop(code, at)
+            return Place(words or f"The loop in line {at} does not end.", (at,), True)
+    endless = [(words, at) for at in range(1, len(code) + 1) for words, sure in [_explain_loop(code, at)] if sure]
+    if len(endless) != 1:
+        return None
+    words, at = endless[0]
+    return Place(words, (at,), True)
+
+
+def _explain_loop(code: list[str], at: int) -> tuple[str, bool]:
+    """Return why the loop of a line does not end, empty if unknown, and whether that is certain."""
+    header = HEADER.search(code[at - 1])
+    if header is None:
+        return "", False
+    if halved := AT_ZERO.search(code[at - 1]):
+        name = halved[1]
+        why = f"`{name}` is halved while it is at least 0, and half of 0 is 0. Test `{name} > 0`."
+        return f"The loop in line {at} does not end: {why}", True
+    first, last = body_of(code, at)
+    tested = set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", header[2] or header[4] or header[5] or "")) - {
+        "not",
+        "len",
+        "size",
+        "shape",
+    }
+    inside = "\n".join([header[3] or "", header[4] or "", *code[first - 1 : last]])
+    changed = sorted(name for name in tested if re.search(CHANGES.replace("NAME", name), inside))
+    if changed:
+        name = changed[0]
+        check = f"Check which values of `{name}` end it, and whether `{name}` reaches one of them."
+        return f"The loop in line {at} does not end. {check}", False
+    names = " or ".join(f"`{name}`" for name in sorted(tested))
+    return (f"The loop in line {at} does not end: nothing in it changes {names}.", True) if names else ("", False)
+
+
+def body_of(code: list[str], at: int) -> tuple[int, int]:
+    """Return the first and the last line of the body of a line's `for`, `while` or `if`: by braces in C++, by
+    indentation in Python.
+    """
+    text = code[at - 1]
+    if text.rstrip().endswith(":") and "{" not in text:
+        indent = len(text) - len(text.lstrip())
+        last = at
+        while last < len(code) and (not code[last].strip() or len(code[last]) - len(code[last].lstrip()) > indent):
+            last += 1
+        return at + 1, last
+    if "{" not in text:
+        return at, at + (not text.rstrip().endswith(";"))
+    depth = 0
+    for number in range(at, len(code) + 1):
+        depth += code[number - 1].count("{") - code[number - 1].count("}")
+        if depth <= 0:
+            return at, number
+    return at, len(code)
+
+
+# --- threads that diverge --------------------------------------------------------------------------------------------
+
+
+def _find_divergence(message: str, code: list[str], line: int) -> Place | None:
+    """Return the `if` that keeps some threads from a barrier or a shuffle."""
+    named = dict.fromkeys([*map(int, re.findall(r"\bline (\d{1,9})\b", message)), line])
+    for number in [number for number in named if number <= len(code)]:
+        for at in range(number, max(0, number - REACH), -1):
+            first, last = body_of(code, at)
+            if (
+                re.search(r"\bif\s*\(", code[at - 1])
+                and first <= number <= last
+                and re.search(r"__sync|__shfl|_sync\(", code[number - 1])
+            ):
+                what = "call" if "shfl" in code[number - 1] else "barrier"
+                lines = (number,) if at == number else (at, number)
+                where = f"in line {number}" if at == number else f"in line {number} is inside the `if` of line {at}"
+                reached = f"The `if` {where} lets" if at == number else f"The {what} {where}, which lets"
+                return Place(
+                    f"{reached} only some threads reach the {what}. Move the {what} out of the `if`.", lines, True
+                )
+    return None
+
+
+# --- values never set, and values that two threads access -------------------------------------------------------
+
+
+def _find_unset(message: str, code: list[str], line: int) -> Place | None:
+    """Return where a shared variable is declared and which lines set it before it is read; None where it may be set
+    through a pointer.
+    """
+    unset = re.search(r"(?:element (\d+) )?of `(\w+)`, which was never written", message)
+    if unset is None:
+        return None
+    element, name = unset[1] or "0", unset[2]
+    declared = next(
+        (n for n in range(line - 1, 0, -1) if "__shared__" in code[n - 1] and re.search(rf"\b{name}\b", code[n - 1])),
+        None,
+    )
+    if declared is None:
+        return None
+    array = re.search(rf"\b{name}\s*\[", code[declared - 1]) is not None
+    handed = re.compile(rf"&\s*{name}\b" + (rf"|(?<![\w.]){name}\b(?!\s*\[)" if array else ""))
+    between = range(declared + 1, line)
+    if any(handed.search(code[n - 1]) and "atomic" not in code[n - 1] for n in between):
+        return None
+    setting = re.compile(rf"(?<![\w.]){name}\s*((?:\[[^;=]*?\]\s*)*)=(?!=)")
+    sets = {n: found for n in between if (found := setting.search(code[n - 1]))}
+    if not sets:
+        words = f"`{name}` is declared in line {declared} and used in line {line}, and nothing between sets it."
+        return Place(words, (declared, line))
+    index = {n: found[1].replace(" ", "") for n, found in sets.items()}
+    own = [n for n in sets if not array or not re.fullmatch(r"\[\d+\]", index[n]) or index[n] == f"[{element}]"]
+    named = f"`{name}[{element}]`" if array else f"`{name}`"
+    where, sets_them = _join_lines(own), "sets" if len(own) == 1 else "set"
+    if not own:
+        words = f"`{name}` is declared in line {declared}, and nothing sets {named} before line {line} reads it."
+    elif any(index[n] and index[n] != f"[{element}]" for n in own):
+        words = f"{where.capitalize()} {sets_them} elements of `{name}`, but in this case not element {element}."
+    elif all(_is_conditional(code, n, sets[n].start(), line) for n in own):
+        only, met = ("a condition", "it") if len(own) == 1 else ("conditions", "one of them")
+        words = f"{named} is set only under {only} ({where}), and in this case no thread of the block meets {met}."
+    else:
+        reached = "it" if len(own) == 1 else "them"
+        words = (
+            f"{where.capitalize()} {sets_them} {named}, but in this case no thread of the block reaches {reached} "
+            f"before line {line}."
+        )
+    return Place(words, (), beside=tuple(own or sets))
+
+
+def _join_lines(lines: Sequence[int]) -> str:
+    *before, last = [f"line {n}" for n in lines] or [""]
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _is_conditional(code: list[str], one: int, column: int, other: int) -> bool:
+    """Return whether a line's column is under an `if` that does not contain another line of the same function."""
+    text = Text("\n".join(code))
+    function = text.around(one, other)
+    if function is None:
+        return False
+    apart = set(text.heads(function, text.start(one, column))) - set(text.heads(function, text.start(other)))
+    return any(re.search(r"\b(?:if|else|switch)\b", text.code[begin:end]) for begin, end in apart)
+
+
+def over_passes(source: str, one: int, other: int) -> bool:
+    """Return whether two lines are in one loop with a barrier between them in each iteration: then only the way from
+    the later line to the next iteration lacks a barrier.
+    """
+    text = Text(source)
+    first, last = sorted((one, other))
+    function = text.around(first, last)
+    if function is None or first == last:
+        return False
+    shared = set(text.heads(function, text.start(first))) & set(text.heads(function, text.start(last)))
+    if not any(LOOP.search(text.code[begin:end]) for begin, end in shared):
+        return False
+    barriers = re.compile(r"__syncthreads\w*\s*\(").finditer(text.code, text.start(first + 1), text.start(last))
+    return any(set(text.heads(function, barrier.start())) <= shared for barrier in barriers)
+
+
+# --- launches --------------------------------------------------------------------------------------------------------
+
+
+def _find_launch_number(message: str, code: list[str], line: int) -> Place | None:
+    """Return the lines that compute the number that is out of range, of the grid or of the block."""
+    text = " ".join(code[line - 1 : line + 2])
+    numbers = re.search(r"<<<(.*?)>>>", text)
+    if not numbers:
+        return None
+    parts = _split_arguments(numbers[1])
+    part = parts[0] if "its grid" in message else parts[1] if len(parts) > 1 else parts[0]
+    names = [name for name in re.findall(r"[A-Za-z_]\w*", part) if name not in ("dim3", "std", "max", "min")]
+    made = [n for name in names for n in _find_definition(code, name, line)]
+    if "no block" in message and made:
+        inner = [name for n in made for name in re.findall(r"[A-Za-z_]\w*", code[n - 1])]
+        sizes = [n for name in inner for n in _find_definition(code, name, n_before=line) if n not in made]
+        sizes = [n for n in sizes if re.search(r"=.*[-/]", code[n - 1])] or _find_sizes(code, inner, line)
+        if sizes:
+            return Place("The sizes that become 0 are computed here:", tuple(dict.fromkeys(sizes[-2:])), True)
+    return (
+        Place("The number that is out of range is computed here:", tuple(dict.fromkeys(made)), True) if made else None
+    )
+
+
+def _find_sizes(code: list[str], names: list[str], line: int) -> list[int]:
+    """Return the lines that compute the sizes of a tensor among these names."""
+    for name in names:
+        for n in _find_definition(code, name, line):
+            inside = re.search(r"\{([^}]*)\}", code[n - 1])
+            for size in re.findall(r"[A-Za-z_]\w*", inside[1]) if inside else []:
+                made = [
+                    k for k in _find_definition(code, size, n) if re.search(rf"\b{size}\s*=[^,;]*[-/]", code[k - 1])
+                ]
+                if made:
+                    return made
+    return []
+
+
+def _find_definition(code: list[str], name: str, n_before: int) -> list[int]:
+    """Return the last line before another one that sets a name."""
+    made = re.compile(rf"(?<![\w.]){name}\s*(?:=(?!=)|\(.*\)\s*[,;])")
+    found = [
+        n for n in range(1, n_before) if made.search(code[n - 1]) and not code[n - 1].lstrip().startswith(("if", "for"))
+    ]
+    return found[-1:]
+
+
+def _find_null_pointer(message: str, code: list[str], line: int) -> Place | None:
+    """Return the lines that make a pointer null."""
+    made = [n for n, text in enumerate(code, 1) if re.search(r"\*\s*\w+\s*=\s*(?:nullptr|NULL|0)\s*;", text)]
+    return (
+        Place("The pointer is null here, and nothing sets it afterwards:", tuple(made), True)
+        if "null pointer" in message and made
+        else None
+    )
+
+
+def _find_dereference(message: str, code: list[str], line: int) -> Place | None:
+    """Return the lines that make a pointer null and dereference it, outside of kernels."""
+    if "segmentation fault" not in message:
+        return None
+    for n, text in enumerate(code, 1):
+        made = re.search(r"\*\s*(\w+)\s*=\s*(?:nullptr|NULL|0)\s*;", text)
+        used = [
+            k
+            for k, other in enumerate(code[n:], n + 1)
+            if made and re.search(rf"\b{made[1]}\s*(?:\[|->)|\*\s*{made[1]}\b", other)
+        ]
+        if made and used:
+            return Place(f"`{made[1]}` is null, and line {used[0]} dereferences it:", (n, used[0]), True)
+    return None
+
+
+def _find_allocation(message: str, code: list[str], line: int) -> Place | None:
+    """Return the allocations with a large number in them, or all allocations."""
+    made = [
+        n
+        for n, text in enumerate(code, 1)
+        if re.search(r"torch::(?:empty|zeros|ones|full)\s*\(|torch\.(?:empty|zeros|ones)\(", text)
+    ]
+    large = [n for n in made if re.search(r"\b\d{6,}", code[n - 1])]
+    if not made:
+        return None
+    one = "The tensor is allocated here:"
+    several = "Tensors are allocated here; one of their sizes is far too large:"
+    return Place(one if len(large or made) == 1 else several, tuple(large or made), True)
+
+
+# --- how Python and C++ are bound ------------------------------------------------------------------------------------
+
+
+def _find_binding(message: str, code: list[str], line: int) -> Place | None:
+    """Return the argument of load_inline, or the declaration, that does not fit."""
+    within = range(line, min(len(code), line + 12) + 1) if line else range(0)
+    argument = {
+        name: next((n for n in within if re.search(rf"\b{name}\s*=", code[n - 1])), None)
+        for name in ("functions", "cpp_sources")
+    }
+    if "PYBIND11_MODULE" in message:
+        own = [n for n, text in enumerate(code, 1) if text.lstrip().startswith("PYBIND11_MODULE")]
+        lines = [*own, *([argument["functions"]] if argument["functions"] else [])]
+        return (
+            Place("Both of these create the Python module. Remove one of them:", tuple(lines), True)
+            if len(lines) > 1
+            else None
+        )
+    if "but cpp_sources is empty" in message:
+        return (
+            Place("The declaration is missing here:", (argument["cpp_sources"],), True)
+            if argument["cpp_sources"]
+            else None
+        )
+    if "which cpp_sources does not declare" in message:
+        lines = [n for n in argument.values() if n]
+        return Place("These lines name different functions:", tuple(sorted(lines)), True) if lines else None
+    if "no source defines it" in message:
+        name = re.search(r"`(?:\w+::)*(\w+)\(", message)
+        declared = [n for n, text in enumerate(code, 1) if name and re.search(rf"\b{name[1]}\s*\([^)]*\)\s*;", text)]
+        defined = [
+            n
+            for n, text in enumerate(code, 1)
+            if re.match(r"\s*(?:torch|at)::Tensor\s+\w+\s*\(", text) and ";" not in text
+        ]
+        words = "The declaration and the definition differ in the name or the parameters:"
+        return Place(words, tuple(dict.fromkeys(defined + declared)), True) if declared and defined else None
+    return None
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def _strip_comment(text: str) -> str:
+    return re.sub(r"//.*|(?<!\S)#(?!include|define|pragma).*", "", text)
+
+
+def _split_arguments(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+FINDERS = {
+    **dict.fromkeys((Reason.kernel_timeout, Reason.timeout, Reason.build_timeout), (_find_endless_loop,)),
+    **dict.fromkeys((Reason.barrier_divergence, Reason.warp_divergence), (_find_divergence,)),
+    Reason.uninitialized: (_find_unset,),
+    Reason.launch_error: (_find_launch_number,),
+    Reason.illegal_address: (_find_null_pointer,),
+    Reason.crash: (_find_dereference,),
+    Reason.out_of_memory: (_find_allocation,),
+    **dict.fromkeys(
+        (Reason.undeclared_function, Reason.missing_cpp_sources, Reason.link_error, Reason.compile_error),
+        (_find_binding,),
+    ),
+}

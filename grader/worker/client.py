@@ -1,0 +1,190 @@
+"""The judge's end of the conversation with a worker: commands with deadlines, and how a dead worker died."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from grader.worker import protocol
+from grader.worker.claims import is_reply_to
+from grader.worker.process import Process
+from grader.worker.protocol import MAX_SOURCE, Channel, ChannelError, ChannelTimeout
+from grader.worker.quota import Quota
+
+START_SECONDS = 600.0  # it may have to build simt's runtime first, on a slow machine
+GRACE = 1.5  # seconds between the worker's writing down where it hangs and its end
+REPLY_BYTES = 4 << 20  # room for everything in a reply that is not a tensor: more than the schema's bounds allow
+# more than the worker sends of one build: two arguments, each as a whole and by items, at 4 bytes a character
+BUILT_BYTES = 4 << 20
+KEPT_BUILDS = 32  # whose sources are kept
+MOST_BUILDS = 1000  # that are taken for builds: more would be a way to make time
+DUMP = re.compile(r"^(?:Fatal Python error: .*|Timeout \(.*\)!)$", re.MULTILINE)
+
+
+class Gone(Exception):
+    """The worker is dead, or talks nonsense and was killed. died: how, in words; line: of the submission, if known."""
+
+    def __init__(self, died: str, line: int | None):
+        super().__init__(died)
+        self.died, self.line = died, line
+
+
+class Late(Exception):
+    """The worker was still busy at the deadline and was killed. line: of the submission, where it was, if known."""
+
+    def __init__(self, seconds: float, line: int | None):
+        super().__init__(f"no answer after {seconds:g} s")
+        self.seconds, self.line = seconds, line
+
+
+class NotStarted(Exception):
+    """The worker process never reported that it is ready: a fault of the machine or of the grader."""
+
+
+class Client:
+    """A worker that carries out one command at a time. sources: the strings it compiled, newest first, of many builds
+    the last ones.
+    """
+
+    def __init__(self, process: Process, submission: Path, progress: Callable[[str], None], build_seconds: float):
+        self.process = process
+        self.path = str(submission)
+        self.progress = progress
+        self.build_seconds = build_seconds
+        self.quota = Quota(process.folders)
+        self.channel = Channel(process.sock, self._may_go_on)
+        self.sources: list[dict[str, str]] = []
+        self.number, self.builds = 0, 0
+        self.versions: dict[str, str] = {}
+
+    def _may_go_on(self) -> bool:
+        """Return whether the worker runs and its folders are within their limits."""
+        return self.process.alive() and not self.quota.is_exceeded()
+
+    def wait_until_ready(self) -> None:
+        """Wait for the worker's first message. NotStarted with its last words if it does not come."""
+        try:
+            reply = self.channel.answer(REPLY_BYTES, time.monotonic() + START_SECONDS).reply
+        except ChannelError as error:
+            self.process.kill()
+            last = (self.process.log.text().strip().splitlines() or [str(error)])[-1]
+            raise NotStarted(last[:300]) from None
+        if not isinstance(reply, protocol.Ready):
+            self.process.kill()
+            raise NotStarted("its first message makes no sense")
+        self.versions = reply.versions
+
+    def ask(self, command: protocol.Command, seconds: float, extra_bytes: int = 0) -> protocol.Reply:
+        """Have one command carried out within `seconds`, compilers not counted. Raises Gone or Late; both kill it."""
+        self.number += 1
+        left, started = seconds + GRACE, time.monotonic()
+        try:
+            self.channel.send(protocol.Order(self.number, command), seconds + GRACE)
+            while True:
+                reply = self._next(REPLY_BYTES + extra_bytes, started + left)
+                if isinstance(reply, protocol.Building):
+                    self.progress(f"compiling {reply.name[:200]}")
+                    left -= time.monotonic() - started
+                    self._compile()
+                    started = time.monotonic()
+                    self.progress("")
+                elif self.quota.is_exceeded():
+                    raise ChannelError(self.quota.excess)
+                elif is_reply_to(reply, command):
+                    return reply
+                elif not isinstance(reply, protocol.Built):  # of a build in another thread
+                    raise ChannelError("a reply came that does not answer the command")
+        except ChannelTimeout:
+            self.process.kill()
+            raise Late(seconds, self._line()) from None
+        except ChannelError as error:
+            raise self._gone(error) from None
+
+    def _compile(self) -> None:
+        """Wait for the end of one compilation; all of them together have build_seconds."""
+        self.builds += 1
+        if self.builds > MOST_BUILDS:
+            raise ChannelError(f"more than {MOST_BUILDS} builds were reported")
+        started = time.monotonic()
+        while True:
+            reply = self._next(BUILT_BYTES, started + self.build_seconds)
+            if isinstance(reply, protocol.Built):
+                self._keep(reply.sources)
+                self.build_seconds -= time.monotonic() - started
+                return
+            if not isinstance(reply, protocol.Building):
+                raise ChannelError("messages came in an order that makes no sense")
+
+    def _keep(self, sources: dict[str, str]) -> None:
+        """Keep a build's sources, at most what worker.labelled makes of them: a submission can send more in the
+        worker's name.
+        """
+        kept, left = {}, 4 * MAX_SOURCE
+        for label, text in list(sources.items())[:42]:
+            kept[label[:200]] = text[: min(left, MAX_SOURCE)]
+            left -= len(kept[label[:200]])
+        others = [one for one in self.sources if one != kept]  # a kernel is built again for the checks
+        self.sources = [kept, *others][:KEPT_BUILDS]
+
+    def _next(self, limit: int, deadline: float) -> protocol.Reply:
+        answer = self.channel.answer(limit, deadline)
+        if answer.number != self.number:
+            raise ChannelError("an answer came without a request")
+        return answer.reply
+
+    def _gone(self, error: ChannelError) -> Gone:
+        """What to say of a broken connection: by how the process ended, or that it was not a message."""
+        code, number = (None, None) if self.quota.excess else self.process.how_it_ended()
+        self.process.kill()
+        if self.quota.excess:
+            died = f"was stopped: {self.quota.excess}"
+        elif number == signal.SIGKILL:
+            died = "was killed (SIGKILL): by itself, or because the machine ran out of memory"
+        elif number is not None:
+            died = f"died of {_signal_name(number)}"
+        elif code == protocol.LOST:
+            died = "closed its connection to the grader: it closes files that it did not open"
+        elif code is None:
+            died = f"broke the connection to the grader: {error}"
+        else:
+            died = f"ended itself with exit status {code}"
+        return Gone(died, self._line())
+
+    def _line(self) -> int | None:
+        """The submission's line in the last list of frames that faulthandler printed."""
+        text = self.process.log.text()
+        dumps = list(DUMP.finditer(text))
+        if not dumps:
+            return None
+        frame = re.search(
+            rf'^  File "{re.escape(self.path)}", line (\d{{1,10}}) in ', text[dumps[-1].start() :], re.MULTILINE
+        )
+        return int(frame.group(1)) if frame else None
+
+    def printed(self) -> str:
+        """What the program printed, without faulthandler's own words."""
+        text = self.process.log.text()
+        first = DUMP.search(text)
+        return text[: first.start()] if first else text
+
+    def close(self) -> None:
+        """End the worker."""
+        self.process.kill()
+
+
+def _signal_name(number: int) -> str:
+    words = {
+        signal.SIGSEGV: "a segmentation fault",
+        signal.SIGABRT: "an abort",
+        signal.SIGFPE: "an arithmetic fault, such as an integer division by zero",
+        signal.SIGILL: "an illegal instruction",
+        signal.SIGBUS: "a bus error",
+    }
+    try:
+        name = signal.Signals(number)
+    except ValueError:
+        return f"signal {number}"
+    return f"{words[name]} ({name.name})" if name in words else name.name

@@ -1,0 +1,107 @@
+"""What the worker asks of the device that it runs on: simt's options and counters on a CPU, CUDA's on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import Any
+
+import torch
+
+import simt
+from grader.worker import protocol
+from grader.worker.failures import NAME, shorten
+from grader.worker.messages import MAX_DIMS, MAX_LAUNCHES
+
+
+@functools.cache
+def has_simt() -> bool:
+    """Return whether simt can build here, after building its runtime if it is missing."""
+    try:
+        simt.warm_up()
+    except simt.BuildError:
+        return False
+    return True
+
+
+class Device:
+    """The CPU or the GPU, and the judge's GPU memory that is mapped into this process."""
+
+    def __init__(self, gpu: bool):
+        self.gpu = gpu
+        self.mapped = protocol.Mapped()
+
+    def unpack(self, value: protocol.Value) -> Any:
+        """Return a value that the judge sent; GPU tensors are mapped."""
+        return protocol.unpack(value, self.mapped.attach)
+
+    def running(
+        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0
+    ) -> contextlib.AbstractContextManager[object]:
+        """Return simt's context for these options; an empty one on a GPU, and where no kernel can be built."""
+        if self.gpu or not has_simt():
+            return contextlib.nullcontext()
+        return simt.run(schedule=schedule, guard=guard, seconds=seconds)
+
+    def take_launches(self) -> list[protocol.Launch]:
+        """Return the kernels launched since the last call; on a GPU they are not counted."""
+        if self.gpu or not has_simt():
+            return []
+        taken = simt.take_launches()[-MAX_LAUNCHES:]
+        return [
+            protocol.Launch(shorten(kernel, NAME), grid, block)
+            for kernel, grid, block in taken
+            if min(*grid, *block) >= 0
+        ]
+
+    def synchronise(self) -> None:
+        """Wait for the GPU, so that a kernel's error is raised here, even one that the submission never checked."""
+        if self.gpu:
+            torch.cuda.synchronize()
+            error = protocol.last_error()
+            if error:
+                raise RuntimeError(f"CUDA error: {error}")
+
+    def poison_allocator(self, buffers: list[protocol.Handle]) -> None:
+        """On a GPU, leave NaNs in the memory that torch.empty returns next for outputs of these shapes.
+
+        It relies on the allocator's habit of reusing a block of the same size. simt poisons new memory itself.
+        """
+        poisoned: list[torch.Tensor] = []
+        for target in buffers:
+            dtype = protocol.DTYPES[target.dtype]
+            if dtype.is_floating_point:
+                poisoned += [torch.full(target.shape, float("nan"), dtype=dtype, device="cuda") for _ in range(2)]
+
+    def deliver(
+        self, tensor: torch.Tensor, buffers: list[protocol.Handle], number: int, max_bytes: int
+    ) -> protocol.Result:
+        """Describe one output, and copy it into the judge's buffer, or add its bytes if they are not too many."""
+        shape = list(tensor.shape)[:MAX_DIMS]  # a tensor of more dimensions is wrong with fewer too
+        result = protocol.Result(protocol.name_of(tensor.dtype), shape, tensor.device.type, None)
+        if buffers:
+            target = buffers[number] if number < len(buffers) else None
+            fits = target is not None and (target.dtype, target.shape) == (result.dtype, result.shape)
+            if target is not None and fits and tensor.device.type == "cuda":
+                self.mapped.attach(target).copy_(tensor)
+                self.synchronise()
+        elif tensor.dim() <= MAX_DIMS and is_sendable(tensor) and tensor.numel() * tensor.element_size() <= max_bytes:
+            result.data = protocol.raw(tensor)
+        return result
+
+    def snapshot(self, value: object) -> bytes | None:
+        """Return a CPU tensor's elements; None for other values, and on a GPU, where the judge compares for itself."""
+        return protocol.raw(value) if isinstance(value, torch.Tensor) and not self.gpu else None
+
+    def release(self) -> None:
+        """Unmap the judge's memory and return what torch has cached: the judge needs the GPU."""
+        self.synchronise()
+        self.mapped.release()
+        if self.gpu:
+            torch.cuda.empty_cache()
+
+
+def is_sendable(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is dense, on the CPU and of a dtype that can be sent."""
+    plain = tensor.layout is torch.strided and protocol.name_of(tensor.dtype) in protocol.DTYPES
+    return plain and tensor.device.type == "cpu"

@@ -1,0 +1,87 @@
+"""The worker process: limits itself, then imports the submission and runs what the judge sends.
+
+Started by bootstrap.py with FD MEMORY_BYTES. Of this project it imports the worker's own modules and simt, nothing
+of the judge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import resource
+import socket
+import sys
+import traceback
+
+import torch
+
+import simt
+from grader.worker import protocol
+from grader.worker.channel import Channel, ChannelError
+from grader.worker.device import has_simt
+from grader.worker.worker import Worker
+
+GIB = 1 << 30
+MAX_FILE, MAX_PROCESSES = 4 * GIB, 8192
+ERROR_STATUS = 70
+
+
+def limit_resources(memory: int) -> None:
+    """Limit memory (0: no limit, as CUDA needs), file size and processes; write no core file."""
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_FSIZE, MAX_FILE)
+    _lower(resource.RLIMIT_NPROC, MAX_PROCESSES)
+    if memory:
+        _lower(resource.RLIMIT_AS, memory)
+
+
+def _lower(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(which, (value, value))
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the judge at the other end of the inherited socket."""
+    descriptor, memory = (int(argument) for argument in arguments)
+    limit_resources(memory)
+    os.set_inheritable(descriptor, False)  # compilers must not hold the connection open
+    faulthandler.enable()
+    sys.dont_write_bytecode = True
+    gpu = torch.cuda.is_available()
+    worker = Worker(Channel(socket.socket(fileno=descriptor)), gpu)
+    _report_builds(worker, gpu)
+    worker.serve()
+
+
+def _report_builds(worker: Worker, gpu: bool) -> None:
+    """Have torch's and simt's load_inline report to the judge; without a GPU simt's replaces torch's."""
+    from simt.runtime.torch_extension import cpp_extension
+
+    if not gpu:
+        has_simt()  # builds simt's runtime now, so that the first submission on a machine does not pay for it
+        simt.enable()
+        setattr(simt, "load_inline", worker.builds.wrap(simt.load_inline))  # noqa: B010 - simt loads its names lazily
+        simt.runtime.extension.around_variant = worker.builds.report_variant
+        # for stage "safe": on a second core this build is done by the time that stage begins
+        simt.runtime.extension.build_ahead = ("check",)
+    cpp_extension.load_inline = worker.builds.wrap(cpp_extension.load_inline)
+    cpp_extension.load = worker.builds.wrap(cpp_extension.load)
+
+
+if __name__ == "__main__":
+    status = ERROR_STATUS
+    try:
+        main(sys.argv[1:])
+    except ChannelError:
+        status = protocol.LOST  # the judge has closed the connection, or the submission has closed our socket
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)  # threads and exit handlers of the submission cannot delay this

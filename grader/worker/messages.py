@@ -1,0 +1,343 @@
+"""The messages between judge and worker: values, the judge's commands, the worker's replies.
+
+Every message is a msgspec struct, decoded strictly against this schema and never unpickled. Tensors travel as
+(dtype, shape, bytes) on the CPU. On a GPU they stay where they are: the judge allocates them and sends a CUDA IPC
+handle, which the worker maps.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+MAX_TEXT = 20_000  # characters of one message from the worker
+MAX_SOURCE = 200_000  # characters of one source that is reported to the judge, and of all items of a list
+
+# Bounds of what a worker sends. Everything is decoded against them, so the judge's work on a reply is bounded too.
+MAX_CUT = 7  # characters that failures.shorten puts where it cuts a text
+MAX_NAME = 200 + MAX_CUT  # of a kernel, a type, an extension
+MAX_NOTE, MAX_NOTE_LINE = 2000, 500  # of a compiler message, and of the line that it quotes
+MAX_NOTES, MAX_FINDINGS = 50, 20
+MAX_LEAVES = 1000  # tensors and numbers in what one call returned
+MAX_NUMBERED = 10_000  # inputs, parameters and gradients, which messages refer to by their numbers
+MAX_RUNS = 64  # calls of forward in one command
+MAX_LAUNCHES = 16  # that are reported of one call
+MAX_LABELS = 64  # sources of one build
+MAX_RENAMED = 100  # weights that are reported with both names
+MAX_DIMS = 64  # of a tensor
+MAX_LINE = 2**31 - 1  # as Python's own line numbers
+MAX_INT = 2**63 - 1
+
+Name = Annotated[str, Meta(max_length=MAX_NAME)]
+Text = Annotated[str, Meta(max_length=MAX_TEXT + MAX_CUT)]
+SourceText = Annotated[str, Meta(max_length=MAX_SOURCE)]
+Line = Annotated[int, Meta(ge=0, le=MAX_LINE)]
+Count = Annotated[int, Meta(ge=0, le=MAX_INT)]
+Shape = Annotated[list[Count], Meta(max_length=MAX_DIMS)]
+Position = Annotated[list[Count], Meta(min_length=3, max_length=3)]  # of a block or a thread: x, y, z
+Numbers = Annotated[list[Count], Meta(max_length=MAX_NUMBERED)]  # of inputs or parameters
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+class Array(msgspec.Struct, tag="array", forbid_unknown_fields=True):
+    """A CPU tensor: dtype by name, shape, elements in row-major order."""
+
+    dtype: str
+    shape: list[int]
+    data: bytes
+
+
+class Handle(msgspec.Struct, tag="handle", forbid_unknown_fields=True):
+    """A tensor in GPU memory that the judge owns: 64 bytes of CUDA IPC handle."""
+
+    dtype: str
+    shape: list[int]
+    handle: bytes
+
+
+class Items(msgspec.Struct, tag="items", forbid_unknown_fields=True):
+    """A list or a tuple; a dict is kind "dict" with keys and values alternating."""
+
+    kind: str
+    values: list[Value]
+
+
+class Named(msgspec.Struct, tag="named", forbid_unknown_fields=True):
+    """A torch.dtype or torch.device by its name, e.g. ("dtype", "float32")."""
+
+    kind: str
+    name: str
+
+
+Value = None | bool | int | float | str | Array | Handle | Items | Named
+
+
+# --- commands, judge to worker ---------------------------------------------------------------------------------------
+
+
+class Build(msgspec.Struct, tag="build", forbid_unknown_fields=True):
+    """Import the submission. seconds: after this time the worker dumps its stack, to show where it hangs.
+
+    instead: CUDA sources that replace the submission's own when it calls load_inline (see grader.diagnosis.mutants).
+    """
+
+    source: str
+    path: str
+    seconds: float
+    instead: dict[str, str] = {}
+
+
+class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
+    """Construct ModelNew(*args, **kwargs) and load the weights. model_source: for ModelNew.load_reference."""
+
+    args: Value
+    kwargs: Value
+    state: dict[str, Value]
+    model_source: str
+    model_path: str
+    overrides: Value
+    guard: str | None
+    seconds: float
+
+
+class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
+    """Run forward once for each list in `batches`, all results kept until the last is done.
+
+    outputs: for each batch the judge's buffers to copy the results into (GPU), else empty: results are sent as bytes,
+    at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
+    check: run with all of simt's checks on and send their findings; a fault is then one of the findings.
+    mutant: which edit of the CUDA sources is active, of those that Build.instead contains.
+    """
+
+    batches: list[list[Value]]
+    outputs: list[list[Handle]]
+    schedule: str | int
+    guard: str | None
+    kernel_seconds: float
+    seconds: float
+    max_bytes: int
+    check: bool = False
+    mutant: int = 0
+
+
+class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
+    """Run forward and its backward once and return the gradients of these inputs and parameters.
+
+    differentiable: indices of inputs; parameters: names of weights. upstream: the gradient of each floating output.
+    strided: pass it as a non-contiguous tensor. other: inputs of a second call of forward, made between the first call
+    and its backward; empty for none. outputs: the judge's buffers for the gradients (GPU), else empty. check, mutant:
+    as in Forward.
+    """
+
+    inputs: list[Value]
+    differentiable: list[int]
+    parameters: list[str]
+    upstream: list[Value]
+    strided: bool
+    other: list[Value]
+    outputs: list[Handle]
+    schedule: str | int
+    guard: str | None
+    kernel_seconds: float
+    seconds: float
+    max_bytes: int
+    check: bool = False
+    mutant: int = 0
+
+
+class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
+    """Map these inputs for later Batch commands, which refer to them by index.
+
+    upstream: the gradient of each floating output, if Batch runs backward too; differentiable, parameters: the inputs
+    and weights whose gradients it computes.
+    """
+
+    batches: list[list[Value]]
+    upstream: list[Value] = []
+    differentiable: list[int] = []
+    parameters: list[str] = []
+
+
+class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
+    """Run forward (and backward) on the prepared inputs with these indices, keep the results or gradients, and wait
+    for the device. Answered by Done.
+    """
+
+    indices: list[int]
+    seconds: float
+
+
+class Collect(msgspec.Struct, tag="collect", forbid_unknown_fields=True):
+    """Copy the results of run number `position` of the last Batch into the judge's buffers."""
+
+    position: int
+    outputs: list[Handle]
+
+
+class Release(msgspec.Struct, tag="release", forbid_unknown_fields=True):
+    """Unmap the judge's memory and drop everything that refers to it."""
+
+
+Command = Build | Construct | Forward | Gradient | Prepare | Batch | Collect | Release
+
+
+class Order(msgspec.Struct, forbid_unknown_fields=True):
+    """A command and its number, which every answer to it repeats."""
+
+    number: int
+    command: Command
+
+
+# --- answers, worker to judge ----------------------------------------------------------------------------------------
+
+
+class Ready(msgspec.Struct, tag="ready", forbid_unknown_fields=True):
+    """The worker has started. versions: e.g. torch."""
+
+    versions: Annotated[dict[Name, Name], Meta(max_length=MAX_LABELS)]
+
+
+class Building(msgspec.Struct, tag="building", forbid_unknown_fields=True):
+    """A compiler has started for the extension of this name."""
+
+    name: Name
+
+
+class Built(msgspec.Struct, tag="built", forbid_unknown_fields=True):
+    """The compiler has ended. sources: the student's strings, e.g. {"cuda_sources": "...", "cuda_sources[0]": "..."}:
+    one string, and where a list was given each item as well.
+    """
+
+    name: Name
+    seconds: float
+    sources: Annotated[dict[Name, SourceText], Meta(max_length=MAX_LABELS)]
+
+
+class Done(msgspec.Struct, tag="done", forbid_unknown_fields=True):
+    """The command was carried out."""
+
+
+class Constructed(msgspec.Struct, tag="constructed", forbid_unknown_fields=True):
+    """ModelNew was constructed and has its weights. renamed: pairs (name in Model, name in ModelNew) that differ, the
+    first MAX_RENAMED of them.
+    """
+
+    renamed: Annotated[list[tuple[Name, Name]], Meta(max_length=MAX_RENAMED)] = []
+
+
+class Result(msgspec.Struct, forbid_unknown_fields=True):
+    """One returned tensor, unconverted; data is None if it stays on the GPU or is too large."""
+
+    dtype: Name
+    shape: Shape
+    device: Name
+    data: bytes | None
+
+
+class Launch(msgspec.Struct, forbid_unknown_fields=True):
+    """A kernel's launch; grid and block as (x, y, z)."""
+
+    kernel: Name
+    grid: tuple[Count, Count, Count]
+    block: tuple[Count, Count, Count]
+
+
+Launches = Annotated[list[Launch], Meta(max_length=MAX_LAUNCHES)]
+
+
+class Run(msgspec.Struct, forbid_unknown_fields=True):
+    """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: whether its output
+    shares memory with an earlier one.
+
+    launches: on a CPU the kernels of this call, oldest first; of many only the last ones.
+    """
+
+    kind: Name
+    results: Annotated[list[Result], Meta(max_length=MAX_LEAVES)]
+    modified: Numbers
+    aliases: Numbers
+    reuses: bool
+    launches: Launches = []
+
+
+class Found(msgspec.Struct, forbid_unknown_fields=True):
+    """One error that simt's checks found in a kernel. check: e.g. "race"; line: in the student's own string."""
+
+    check: Name
+    message: Text
+    kernel: Name
+    source: Name
+    line: Line
+    block: Position | None
+    thread: Position | None
+
+
+AllFound = Annotated[list[Found], Meta(max_length=MAX_FINDINGS)]
+
+
+class Outputs(msgspec.Struct, tag="outputs", forbid_unknown_fields=True):
+    """What the calls of a Forward command returned, in order. found: the finding to fix first comes first. A fault
+    ends the runs early.
+    """
+
+    runs: Annotated[list[Run], Meta(max_length=MAX_RUNS)]
+    found: AllFound = []
+
+
+class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
+    """What a Gradient command returned. graph: whether forward's output carries a gradient at all; without one the
+    other fields are empty.
+
+    results: a gradient for each requested input, then for each requested parameter; None where there is none. unknown:
+    indices in that list of parameters that ModelNew does not have. modified: the tensors that backward wrote to, as
+    indices into the requested inputs, the parameters, the upstream gradients and forward's outputs together. found: as
+    in Outputs. launches: of backward, as in Run.
+    """
+
+    graph: bool
+    results: Annotated[list[Result | None], Meta(max_length=MAX_NUMBERED)] = []
+    unknown: Numbers = []
+    modified: Numbers = []
+    found: AllFound = []
+    launches: Launches = []
+
+
+class Note(msgspec.Struct, forbid_unknown_fields=True):
+    """One compiler message: source e.g. "cuda_sources", line from 1 in the student's own string."""
+
+    source: Name
+    line: Line | None
+    severity: Name
+    message: Annotated[str, Meta(max_length=MAX_NOTE + MAX_CUT)]
+    text: Annotated[str, Meta(max_length=MAX_NOTE_LINE + MAX_CUT)]
+
+
+class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_defaults=True):
+    """The submission raised. reason: one of claims.accepted_reasons(); kind: the exception's type; line: of the
+    submission's file.
+    """
+
+    reason: Name
+    kind: Name
+    message: Text
+    line: Line | None = None
+    notes: Annotated[list[Note], Meta(max_length=MAX_NOTES)] = []
+    kernel: Name | None = None
+    source: Name | None = None
+    source_line: Line | None = None
+    block: Position | None = None
+    thread: Position | None = None
+    broken: bool = False  # the process is of no further use (a sticky CUDA error)
+
+
+Reply = Ready | Building | Built | Done | Constructed | Outputs | Gradients | Failure
+
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """A reply with the number of the order it answers (0 for Ready)."""
+
+    number: int
+    reply: Reply

@@ -1,0 +1,180 @@
+"""Start the worker process of a submission, isolated from the rest of the machine as far as the machine can.
+
+There are three levels (`grader.worker.levels`). With bubblewrap the worker sees listed files alone, in namespaces of
+its own. With Landlock the kernel refuses it all other files and the network. Without either there are resource limits,
+and reports say so. At each level a supervisor ends everything that the worker started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from grader.worker import bootstrap, bubblewrap, confine, supervisor
+from grader.worker.cgroups import Group, make_group
+from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu, is_unprotected, probe
+from grader.worker.process import JUDGE, MARK, Log, Process, end_all, register, undisturbed
+from grader.worker.view import PROJECT, View, make_environment, make_view
+from simt.toolchain.cache import cache_dir, trim, user_cache
+from simt.toolchain.removal import remove_tree
+
+__all__ = [
+    "JUDGE",
+    "MARK",
+    "NOT_RUN",
+    "PROJECT",
+    "Level",
+    "Log",
+    "Process",
+    "SandboxError",
+    "end_all",
+    "extensions",
+    "folders",
+    "has_gpu",
+    "is_unprotected",
+    "simt_cache",
+    "start",
+    "undisturbed",
+    "why_not",
+]
+
+HOW_TO_DO_WITHOUT = "To run submissions that you trust without protection, give --allow-unsandboxed."
+GIB = 1 << 30
+MEMORY = 16 * GIB  # address space of a worker on the CPU
+MOST_PROCESSES = 8192
+LIMITS = f"limits for each process: {MEMORY // GIB} GiB, files of 4 GiB"
+GPU_LIMITS = "limits for each process: files of 4 GiB"
+
+
+def why_not() -> str:
+    """Return why there is no sandbox here, in one sentence; empty if there is one."""
+    return probe().trouble
+
+
+# --- caches ----------------------------------------------------------------------------------------------------------
+
+
+def extensions(sha256: str) -> Path:
+    """Return torch's build folder for the file with this hash, which no other file uses."""
+    return user_cache() / "grader" / "extensions" / sha256[:16]
+
+
+def simt_cache() -> Path:
+    """Return simt's cache as an absolute path, which means the same in the worker's current folder."""
+    return cache_dir()
+
+
+SUBMISSIONS = "submissions"  # a folder of simt's cache
+KEPT = 100  # submissions whose builds are kept
+
+
+def folders(builds: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
+    """Folders that a worker may write to, folders that it may read, and the variables that name them. builds: torch's,
+    for its submission.
+
+    In a sandbox simt's cache can be read alone, and of it only what holds no kernel: what the judge and other
+    submissions' workers will load lies there. What this submission builds is kept next to it.
+    """
+    shared, named = simt_cache(), {"TORCH_EXTENSIONS_DIR": str(builds)}
+    if why_not():
+        return [builds, shared], [], named | {"SIMT_CACHE": str(shared)}
+    own = shared / SUBMISSIONS / builds.name
+    return [builds, own], [shared], named | {"SIMT_CACHE": str(own), "SIMT_CACHE_SHARED": str(shared)}
+
+
+# --- the process -----------------------------------------------------------------------------------------------------
+
+
+def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) -> Process:
+    """Start a worker for this file. gpu: whether it may use one. builds: the folder for torch's builds of it, made if
+    missing.
+
+    Raises SandboxError if a sandbox is required and not available, and where one should work and does not.
+    """
+    trouble = why_not()
+    if trouble and required:
+        raise SandboxError(f"A sandbox is required but not available: {trouble} {HOW_TO_DO_WITHOUT}")
+    if trouble and probe().is_broken:
+        raise SandboxError(trouble)
+    level = Level.none if trouble else probe().level
+    writable, readable, environment = folders(builds)
+    if not gpu:
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    for folder in writable:
+        folder.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
+    view, user = None, 0
+    if level is not Level.none:
+        os.utime(writable[-1])
+        trim(SUBMISSIONS, KEPT)
+        view = make_view(submission, [work, *writable], readable[0], gpu)
+        user = confine.choose_user(builds, view) if level is Level.landlock and not gpu else 0
+        _give_folders([work, *view.writable], user or os.geteuid())
+    with undisturbed():
+        process = _start(level, view, user, work, environment, gpu, writable)
+        register(process)
+    return process
+
+
+def _give_folders(writable: list[Path], user: int) -> None:
+    """Make `user` the owner of each folder. One that belongs to another user is emptied first."""
+    for folder in writable:
+        if folder.lstat().st_uid != user:
+            remove_tree(folder)
+            folder.mkdir(mode=0o700)
+            os.chown(folder, user, user if os.geteuid() == 0 else -1, follow_symlinks=False)
+
+
+def _start(
+    level: Level, view: View | None, user: int, work: Path, environment: dict[str, str], gpu: bool, writable: list[Path]
+) -> Process:
+    ours, theirs = socket.socketpair()
+    log_reader, log_writer = os.pipe()
+    pipe_reader, pipe_writer = os.pipe()
+    mark = secrets.token_hex(8)
+    group = make_group(MEMORY, MOST_PROCESSES)
+    command = [sys.executable, "-P", bootstrap.__file__, str(theirs.fileno()), "0" if gpu else str(MEMORY)]
+    data: dict[str, int] = {}
+    if view is not None and level is Level.bubblewrap:
+        data = bubblewrap.open_data(gpu)
+        command = bubblewrap.make_command(view, work, command, data)
+    plan = supervisor.Plan(
+        command=command,
+        judge=os.getpid(),
+        pipe=pipe_reader,
+        descriptors=[theirs.fileno(), *data.values()],
+        group=str(group.folder) if group else "",
+        confinement=confine.make_confinement(view, gpu, user) if view and level is Level.landlock else None,
+    )
+    try:
+        popen = subprocess.Popen(
+            [sys.executable, "-I", "-S", supervisor.__file__, json.dumps(plan)],
+            stdin=subprocess.DEVNULL,
+            stdout=log_writer,
+            stderr=log_writer,
+            cwd=work,
+            env=make_environment(work, environment | {MARK: mark, JUDGE: str(os.getpid())}),
+            pass_fds=(pipe_reader, *plan["descriptors"]),
+            start_new_session=True,
+        )
+    finally:
+        os.close(log_writer)
+        os.close(pipe_reader)
+        theirs.close()
+        bubblewrap.close_data(data)
+    return Process(
+        popen, ours, Log(log_reader), work, mark, pipe_writer, _describe(level, user, group, gpu),
+        level is Level.bubblewrap, [work, *writable] if view else [work, *writable[:1]], group,
+    )  # fmt: skip
+
+
+def _describe(level: Level, user: int, group: Group | None, gpu: bool) -> str:
+    """Return what was in force, for reports."""
+    limits = GPU_LIMITS if gpu else LIMITS
+    return f"{describe(level, bool(user))}; {limits}" + (f"; {group.description}" if group else "")

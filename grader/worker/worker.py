@@ -1,0 +1,297 @@
+"""Carries out the judge's commands with the submission: builds it, runs it, and describes what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import simt
+from grader.worker import protocol
+from grader.worker.builds import BuildReporter
+from grader.worker.channel import Channel, ChannelError
+from grader.worker.device import Device, has_simt
+from grader.worker.failures import classify_backward_error, describe_exception, describe_findings
+from grader.worker.outputs import compute_gradients, find_floating, flatten, make_noncontiguous
+from grader.worker.protocol import Answer, Failure, Run
+from grader.worker.weights import list_renamed, load_weights
+
+MODULE = "submission"
+
+
+def _not_constructed(*_inputs: object) -> object:
+    raise RuntimeError("ModelNew has not been constructed")
+
+
+class Worker:
+    """Serves one judge. held: the results of the last batch, kept so that no later output can reuse their memory.
+
+    One method per command, named as the message type in lower case; the class stays whole because they share the model.
+    """
+
+    def __init__(self, channel: Channel, gpu: bool):
+        self.channel = channel
+        self.device = Device(gpu)
+        self.builds = BuildReporter(self.reply, gpu)
+        self.pid = os.getpid()
+        self.number = 0
+        self.path = ""
+        self.module = types.ModuleType(MODULE)
+        self.model: Callable[..., Any] = _not_constructed
+        self.names: dict[str, str] = {}
+        self.prepared: list[list[Any]] = []
+        self.preparation: protocol.Prepare | None = None
+        self.upstream: list[torch.Tensor] = []
+        self.held: list[list[torch.Tensor]] = []
+        self.in_backward = False
+
+    # -- conversation --
+
+    def serve(self) -> None:
+        """Carry out the judge's commands until it closes the connection."""
+        self.reply(protocol.Ready({"torch": str(torch.__version__), "python": sys.version.split()[0]}))
+        while True:
+            order = self.channel.order()
+            self.number = order.number
+            self.reply(self.carry_out(order.command))
+
+    def reply(self, reply: protocol.Reply) -> None:
+        """Answer the current command. A forked copy of this process exits here instead."""
+        if os.getpid() != self.pid:
+            os._exit(0)
+        self.channel.send(Answer(self.number, reply))
+
+    def carry_out(self, command: protocol.Command) -> protocol.Reply:
+        """Carry out one command. Whatever the submission raises becomes a Failure."""
+        name = type(command).__name__.lower()
+        self.in_backward = False
+        seconds = getattr(command, "seconds", 0)
+        if seconds:
+            faulthandler.dump_traceback_later(seconds)
+        try:
+            return getattr(self, name)(command)
+        except ChannelError:
+            raise
+        except BaseException as error:
+            reason = {"build": "import_error", "construct": "init_error"}.get(name, "exception")
+            if self.in_backward:
+                reason = classify_backward_error(error)
+            return describe_exception(error, reason, self.path)
+        finally:
+            if seconds:
+                faulthandler.cancel_dump_traceback_later()
+
+    # -- building --
+
+    def build(self, command: protocol.Build) -> protocol.Reply:
+        """Import the submission under a private name."""
+        self.path = command.path
+        self.builds.start(command.instead)
+        if command.instead:
+            simt.runtime.extension.build_ahead = ()  # mutants are not run with the checks on
+        self.module = types.ModuleType(MODULE)
+        self.module.__file__ = command.path
+        sys.modules[MODULE] = self.module
+        exec(compile(command.source, command.path, "exec", dont_inherit=True), self.module.__dict__)
+        if not callable(getattr(self.module, "ModelNew", None)):
+            return Failure("no_model_new", "NameError", "after the import the file has no class ModelNew")
+        return protocol.Done()
+
+    def construct(self, command: protocol.Construct) -> protocol.Reply:
+        """Construct ModelNew with the judge's arguments and load the judge's weights."""
+        args, kwargs = self.device.unpack(command.args), self.device.unpack(command.kwargs)
+        with self.device.running(guard=command.guard):
+            model = self.module.ModelNew(*args, **kwargs)
+            if self.device.gpu and isinstance(model, torch.nn.Module):
+                model = model.cuda()
+            # unpacked inside the context, so that guarded weights lie before a guard page as well
+            state = {name: self.device.unpack(value) for name, value in command.state.items()}
+            problem = self._load_weights(model, state, args, kwargs, command)
+        self.model = model
+        return problem or protocol.Constructed(list_renamed(self.names))
+
+    def _load_weights(
+        self,
+        model: Any,
+        state: dict[str, torch.Tensor],
+        args: list[Any],
+        kwargs: dict[str, Any],
+        command: protocol.Construct,
+    ) -> Failure | None:
+        """Load the model's weights, by its load_reference if it has one. Return the failure if they do not fit."""
+        self.names = {}
+        if hasattr(model, "load_reference"):
+            reference = self._make_reference_class(command)(*args, **kwargs)
+            reference = reference.cuda() if self.device.gpu else reference
+            reference.load_state_dict(state)
+            with torch.no_grad():
+                model.load_reference(reference)
+            return None
+        self.names, misfits = load_weights(model, state)
+        return Failure("missing_weights", "", misfits) if misfits else None
+
+    def _make_reference_class(self, command: protocol.Construct) -> type:
+        """Return the problem's Model, with this case's sizes."""
+        module = types.ModuleType("problem")
+        module.__file__ = command.model_path
+        sys.modules["problem"] = module
+        exec(compile(command.model_source, command.model_path, "exec", dont_inherit=True), module.__dict__)
+        module.__dict__.update(protocol.unpack(command.overrides))
+        return module.Model
+
+    # -- running --
+
+    def forward(self, command: protocol.Forward) -> protocol.Reply:
+        """Run forward on each list of inputs and describe what it returned."""
+        if self.builds.replacements:
+            self.builds.select_mutant(command.mutant)
+        if command.check and not self.device.gpu and has_simt():
+            runs: list[Run] = []
+            checks = simt.check(schedule=command.schedule, seconds=command.kernel_seconds)
+            # a KernelError is in the report too, perhaps behind the finding that caused it
+            with checks as report, contextlib.suppress(simt.KernelError):
+                runs = self._run_batches(command)
+            return protocol.Outputs(runs, describe_findings(report))
+        with self.device.running(command.schedule, command.guard, command.kernel_seconds):
+            return protocol.Outputs(self._run_batches(command))
+
+    def _run_batches(self, command: protocol.Forward) -> list[Run]:
+        """Run forward once per list of inputs.
+
+        Nothing is freed while the command runs, so that a reused address means a reused tensor.
+        """
+        self.held = []
+        with torch.no_grad():
+            return [
+                self._run_once(packed, command.outputs[position] if command.outputs else [], command.max_bytes)
+                for position, packed in enumerate(command.batches)
+            ]
+
+    def _run_once(self, packed: list[protocol.Value], buffers: list[protocol.Handle], max_bytes: int) -> Run:
+        inputs = [self.device.unpack(value) for value in packed]
+        before = [self.device.snapshot(value) for value in inputs]
+        self.device.poison_allocator(buffers)
+        self.device.take_launches()
+        output = self.model(*inputs)
+        self.device.synchronise()
+        launches = self.device.take_launches()
+        tensors = flatten(output)
+        results = [self.device.deliver(tensor, buffers, n, max_bytes) for n, tensor in enumerate(tensors)]
+        run = Run(
+            kind=protocol.kind_of(output),
+            results=results,
+            modified=[n for n, data in enumerate(before) if data is not None and protocol.raw(inputs[n]) != data],
+            aliases=[n for n, value in enumerate(inputs) if any(protocol.overlap(one, value) for one in tensors)],
+            reuses=any(protocol.overlap(one, old) for one in tensors for kept in self.held for old in kept),
+            launches=launches,
+        )
+        self.held.append(tensors)
+        return run
+
+    def gradient(self, command: protocol.Gradient) -> protocol.Reply:
+        """Run forward and backward once and describe the gradients."""
+        if self.builds.replacements:
+            self.builds.select_mutant(command.mutant)
+        if command.check and not self.device.gpu and has_simt():
+            found = protocol.Gradients(graph=True)
+            checks = simt.check(schedule=command.schedule, seconds=command.kernel_seconds)
+            with checks as report, contextlib.suppress(simt.KernelError):  # as in forward
+                found = self.differentiate(command)
+            found.found = describe_findings(report)
+            return found
+        with self.device.running(command.schedule, command.guard, command.kernel_seconds):
+            return self.differentiate(command)
+
+    def differentiate(self, command: protocol.Gradient) -> protocol.Gradients:
+        """Run forward with gradients recorded, then torch.autograd.grad for what the command requests."""
+        inputs = [self.device.unpack(value) for value in command.inputs]
+        wanted = self._record_gradients(inputs, command)
+        given: list[torch.Tensor] = [self.device.unpack(value) for value in command.upstream]
+        upstream = [make_noncontiguous(value) if command.strided else value for value in given]
+        self.held = []
+        with torch.enable_grad():
+            outputs = find_floating(self.model(*inputs))
+            if command.other:
+                others = [self.device.unpack(value) for value in command.other]
+                self._record_gradients(others, command)
+                self.held.append(find_floating(self.model(*others)))
+        self.device.synchronise()
+        if not any(tensor.requires_grad for tensor in outputs):
+            return protocol.Gradients(graph=False)
+        watched = [*wanted, *given, *outputs]
+        before = [self.device.snapshot(value) for value in watched]
+        self.device.poison_allocator(command.outputs)
+        self.in_backward = True
+        self.device.take_launches()
+        found = compute_gradients(outputs, [value for value in wanted if value is not None], upstream)
+        self.device.synchronise()
+        launches, self.in_backward = self.device.take_launches(), False
+        results = [None if value is None else found.pop(0) for value in wanted]
+        self.held.append([value for value in results if value is not None])
+        return protocol.Gradients(
+            graph=True,
+            results=[
+                None if value is None else self.device.deliver(value, command.outputs, n, command.max_bytes)
+                for n, value in enumerate(results)
+            ],
+            unknown=[n for n, value in enumerate(wanted) if value is None],
+            modified=[n for n, data in enumerate(before) if data != self.device.snapshot(watched[n])],
+            launches=launches,
+        )
+
+    def _record_gradients(
+        self, inputs: list[Any], command: protocol.Gradient | protocol.Prepare
+    ) -> list[torch.Tensor | None]:
+        """Turn on gradients of the requested inputs and parameters and return them; None for an unknown parameter."""
+        own = dict(self.model.named_parameters()) if isinstance(self.model, torch.nn.Module) else {}
+        found = [inputs[n] for n in command.differentiable] + [
+            own.get(self.names.get(name, name)) for name in command.parameters
+        ]
+        return [value if value is None else value.requires_grad_() for value in found]
+
+    # -- timing --
+
+    def prepare(self, command: protocol.Prepare) -> protocol.Reply:
+        """Map the inputs of later batches."""
+        self.prepared = [[self.device.unpack(value) for value in one] for one in command.batches]
+        self.upstream = [self.device.unpack(value) for value in command.upstream]
+        self.preparation = command
+        return protocol.Done()
+
+    def batch(self, command: protocol.Batch) -> protocol.Reply:
+        """Run the timed calls: nothing but these calls and one wait for the device."""
+        self.held = []
+        if self.upstream and self.preparation is not None:
+            outputs = [self._run_both_ways(self.prepared[index], self.preparation) for index in command.indices]
+        else:
+            with torch.no_grad():
+                outputs = [self.model(*self.prepared[index]) for index in command.indices]
+        self.device.synchronise()
+        self.held = [flatten(output) for output in outputs]
+        return protocol.Done()
+
+    def _run_both_ways(self, inputs: list[Any], preparation: protocol.Prepare) -> list[torch.Tensor | None]:
+        """Return the gradients of one timed forward and backward."""
+        wanted = self._record_gradients(inputs, preparation)
+        with torch.enable_grad():
+            outputs = find_floating(self.model(*inputs))
+            return compute_gradients(outputs, [value for value in wanted if value is not None], self.upstream)
+
+    def collect(self, command: protocol.Collect) -> protocol.Reply:
+        """Copy one result of the last batch into the judge's buffers."""
+        for target, tensor in zip(command.outputs, self.held[command.position]):
+            self.device.mapped.attach(target).copy_(tensor)
+        self.device.synchronise()
+        return protocol.Done()
+
+    def release(self, command: protocol.Release) -> protocol.Reply:
+        """Unmap the judge's memory and drop every result."""
+        self.prepared, self.upstream, self.held = [], [], []
+        self.device.release()
+        return protocol.Done()

@@ -1,0 +1,1 @@
+"""Findings of the checks: collecting, ordering and describing them."""

@@ -1,0 +1,426 @@
+"""Run kernels with every check on and describe the findings."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from simt.runtime import library
+from simt.toolchain.lines import find_indexed_array, find_source_lines
+
+# All checks, causes before their consequences: the first finding is the one to fix first.
+CHECKS = (
+    *(
+        "launch_error",
+        "unchecked_error",
+        "int_overflow",
+        "barrier_divergence",
+        "warp_divergence",
+        "misaligned",
+        "out_of_bounds",
+    ),
+    *(
+        "illegal_address",
+        "stack_overflow",
+        "race",
+        "uninitialized",
+        "schedule",
+        "leak",
+        "division_by_zero",
+        "device_assert",
+        "kernel_timeout",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect at one place, however often it occurred.
+
+    check: one of CHECKS; severity: "error", or "warning" for code that works and is still bad style. message: what is
+    wrong and what to do, in whole sentences. kernel: its name; source, line: the label of the student's source and the
+    line in it (0: unknown). block, thread: (x, y, z) of the first thread that shows the defect, or None if it belongs
+    to no single thread. other_block, other_thread, other_line: the other access of a race. array: the kernel's
+    parameter or the variable; index: in elements of the array. count: the number of occurrences.
+    """
+
+    check: str
+    severity: str
+    message: str
+    kernel: str = ""
+    source: str = ""
+    line: int = 0
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    other_block: tuple[int, int, int] | None = None
+    other_thread: tuple[int, int, int] | None = None
+    other_line: int = 0
+    array: str = ""
+    index: int | None = None
+    count: int = 1
+    first: int = field(default=0, repr=False)  # moment of the first occurrence: causes come before consequences
+
+    def __str__(self) -> str:
+        place = f"{self.source}, line {self.line}" if self.line else self.source
+        where = ", ".join(part for part in (place, f"kernel {self.kernel}" if self.kernel else "") if part)
+        # How often blocks race depends on the order in which they happened to run.
+        often = f" ({self.count:,} times)" if self.count > 1 and self.other_block in (None, self.block) else ""
+        warning = " (warning)" if self.severity == "warning" else ""
+        return f"{self.check}{warning}: {where + ': ' if where else ''}{self.message}{often}"
+
+
+@dataclass
+class Report:
+    """The findings of one `with simt.check()` block, complete when the block has ended."""
+
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that are not warnings."""
+        return [f for f in self.findings if f.severity == "error"]
+
+    def text(self) -> str:
+        """Return the findings as text, the one to fix first at the top."""
+        return "\n".join(map(str, self.findings)) or "No check found anything."
+
+    def as_dict(self) -> dict:
+        """Return the findings for JSON."""
+        return {"findings": [dataclasses.asdict(f) for f in self.findings]}
+
+
+@contextlib.contextmanager
+def check(**options) -> Iterator[Report]:
+    """Build and run the kernels that are called in the with-block with every check on.
+
+    options: as for simt.run (schedule, seconds, device). Kernels run about five to eight times slower. The report holds
+    the findings when the block ends. A defect that stops a kernel (a barrier that some threads never reach, a fault)
+    raises KernelError as usual and is in the report as well.
+    """
+    from simt.runtime import extension  # which imports torch
+
+    extension.load_binder()
+    with checked(**options) as report:
+        yield report
+
+
+@contextlib.contextmanager
+def checked(**options) -> Iterator[Report]:
+    """Do the same as check() without torch, for the kernels of programs."""
+    report = Report()
+    library.take_findings()
+    began = library.now()
+    try:
+        with library.run(mode="check", **options):
+            yield report
+    finally:
+        report.findings = collect(began)
+
+
+def collect(began: int) -> list[Finding]:
+    """Return what the runtime has found since the moment `began`, the finding to fix first at the beginning."""
+    raw, leaks = library.take_findings(), library.leaks(began)
+    places = [p for r in raw for p in [*r["places"], *([r["other"][3]] if r["other"] and r["other"][3] else [])]]
+    lines = find_source_lines(places + [place for _, place in leaks if place])
+    found = [f for r in raw if (f := _make_finding(r, lines))]
+    for size, place in leaks:
+        source, line = (place and lines.get(place)) or ("", 0)
+        found.append(
+            Finding(
+                "leak",
+                "error",
+                f"{size:,} bytes of device memory are allocated here and never freed. Free them with `cudaFree`.",
+                source=source,
+                line=line,
+            )
+        )
+    return _put_in_order(_remove_echoes(_merge(found)))
+
+
+def _make_finding(raw: dict, lines: dict) -> Finding | None:
+    if raw["line"]:
+        source, line = raw["file"], raw["line"]
+    else:
+        source, line = next((lines[p] for p in raw["places"] if lines.get(p)), (raw["file"], 0))
+        if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere"):
+            return None  # an access by simt's own headers
+    common: dict[str, Any] = {
+        "check": raw["check"],
+        "severity": "warning" if raw["warning"] else "error",
+        "kernel": raw["kernel"],
+        "source": source,
+        "line": line,
+        "block": raw["block"],
+        "thread": raw["thread"],
+        "count": raw["count"],
+        "first": raw["first"],
+    }
+    describe = _DESCRIPTIONS.get(raw["check"])
+    if describe is None or (raw["message"] and raw["check"] not in ("out_of_bounds", "illegal_address")):
+        return Finding(message=raw["message"], **common)
+    if raw["message"].count(" ") > 4:  # the runtime has already described the fault in a sentence
+        return Finding(message=raw["message"], **common)
+    if raw["what"] == "index" and raw["places"]:
+        raw = {**raw, "array": find_indexed_array(raw["places"][0][0], source, line, raw["column"])}
+    if raw["other"]:
+        what, block, thread, place = raw["other"]
+        _, other_line = (place and lines.get(place)) or ("", 0)
+        raw = {**raw, "other_line": other_line}
+        # The finding is about the read, with the write as its other access: the read is where the wrong value shows.
+        if (raw["what"] != "read" and what == "read") or (
+            what != _UNDER_WAY
+            and (raw["what"] == what and (line, raw["block"], raw["thread"]) < (other_line, block, thread))
+        ):
+            raw = {
+                **raw,
+                "what": what,
+                "other": (raw["what"], raw["block"], raw["thread"], None),
+                "block": block,
+                "thread": thread,
+                "other_line": line,
+            }
+            common.update(line=other_line, block=block, thread=thread)
+            what, block, thread, other_line = raw["other"][0], raw["other"][1], raw["other"][2], line
+        common.update(other_block=block, other_thread=thread, other_line=other_line)
+    return Finding(
+        message=describe(raw),
+        array=raw["array"],
+        index=raw["index"] if raw["elements"] or raw["what"] == "index" else None,
+        **common,
+    )
+
+
+# ---- messages ----
+
+_VERB = {
+    "read": "reads",
+    "write": "writes",
+    "atomic": "updates atomically",
+    "index": "indexes",
+    "copy": "fills with an asynchronous copy",
+}
+_UNDER_WAY = "copy under way"
+_INDEXES = "uses index"
+_GUARD = "Check the index before the access."
+_AWAIT = "Wait for the copy, then call `__syncthreads()`."
+
+
+def _name_thread(raw: dict) -> str:
+    return f"Thread {raw['thread']} of block {raw['block']}"
+
+
+def _name_array(raw: dict) -> str:
+    if raw["array"]:
+        return f"`{raw['array']}`"
+    return {"shared": "the dynamic shared memory", "local": "a local variable"}.get(
+        raw["space"], "a tensor that is not an argument of this kernel"
+    )
+
+
+def _name_element(raw: dict) -> str:
+    if raw["space"] == "local":
+        return _name_array(raw) if raw["elements"] <= 1 else f"element {raw['index']} of {_name_array(raw)}"
+    unit = "byte" if raw["element"] == 1 and not raw["array"] else "element"
+    return f"{unit} {raw['index']} of {_name_array(raw)}"
+
+
+def _count_elements(raw: dict) -> str:
+    return f"{raw['elements']} element{'' if raw['elements'] == 1 else 's'}"
+
+
+def _describe_out_of_bounds(raw: dict) -> str:
+    who = _name_thread(raw)
+    if raw["what"] == "index":
+        kind = raw["type"].strip("'")
+        array = f"{_name_array(raw)}, which has the type {kind}" if raw["array"] else f"an array of type {kind}"
+        extent = re.search(r"\[(\d+)\]", kind)  # the first one: the type is that of the dimension that is indexed
+        valid = f" Valid indices are 0 to {int(extent[1]) - 1}." if extent else ""
+        return f"{who} {_INDEXES} {raw['index']} of {array}.{valid}"
+    if raw["message"] == "no dynamic shared memory":
+        return (
+            f"{who} {_VERB[raw['what']]} dynamic shared memory, but the launch allocates none. Pass its size in bytes "
+            "as the third `<<<>>>` argument."
+        )
+    where = f"{who} {_VERB[raw['what']]} {_name_element(raw)}, which has {_count_elements(raw)}"
+    if raw["message"] == "across":
+        return f"{where}: the access starts inside the array and ends past its end. {_GUARD}"
+    if raw["index"] < 0:
+        return f"{where}: before its start. {_GUARD}"
+    past = raw["index"] - raw["elements"] + 1
+    return f"{where}: {past} element{'' if past == 1 else 's'} past its end. {_GUARD}"
+
+
+def _describe_illegal_address(raw: dict) -> str:
+    who, verb = _name_thread(raw), _VERB[raw["what"]]
+    if raw["message"] == "null":
+        return f"{who} {verb} through a null pointer. Set the pointer before it is used."
+    if raw["message"] == "freed":
+        return f"{who} {verb} memory that was already freed. Free it after its last use."
+    if raw["message"] == "nowhere":
+        address = raw["index"] % 2**64
+        return (
+            f"{who} {verb} at {address:#x}, which is not a valid address. Check the index and the pointer: the index "
+            "is far out of range or overflowed, or the pointer was never set."
+        )
+    return (
+        f"{who} {verb} host memory, or an address at which nothing is allocated. A GPU cannot reach it: pass a pointer "
+        "to device memory."
+    )
+
+
+def _describe_misaligned(raw: dict) -> str:
+    width, first, size = raw["type"], raw["index"] * raw["element"], raw["elements"] * raw["element"]
+    return (
+        f"{_name_thread(raw)} {_VERB[raw['what']]} {width} bytes at once of {_name_array(raw)}, at an address that is "
+        f"not a multiple of {width}. A GPU stops at this access. It begins at byte {first} of {size}, {raw['column']} "
+        f"bytes past a multiple of {width}. Align it, or access one element at a time."
+    )
+
+
+def _describe_uninitialized(raw: dict) -> str:
+    who = _name_thread(raw)
+    verb, noun = ("updates", "update") if raw["what"] == "atomic" else ("reads", "read")
+    remedy = (
+        "The other bytes of this access were written: this is harmless if the missing ones are padding in a struct."
+        if raw["warning"]
+        else f"Initialize it before the {noun}."
+    )
+    return f"{who} {verb} {_name_element(raw)}, which was never written. {remedy}"
+
+
+def _describe_race(raw: dict) -> str:
+    what, block, thread, _ = raw["other"]
+    other_place = f" in line {raw['other_line']}" if raw["other_line"] else ""
+    same_block = block == raw["block"]
+    other = f"thread {thread}" + (" of the same block" if same_block else f" of block {block}")
+    other = "it" if same_block and thread == raw["thread"] else other
+    verb = _VERB[what.removesuffix(" under way")]
+    line = f"{_name_thread(raw)} {_VERB[raw['what']]} {_name_element(raw)}, which {other} {verb}{other_place}"
+    if what == _UNDER_WAY:
+        return f"{line}. The copy may still write, since no thread has waited for it. {_AWAIT}"
+    if raw["warning"]:
+        return (
+            f"{line}. Nothing orders the two writes, which is harmless only because both write the same value. Let one "
+            "thread write it."
+        )
+    if not same_block:
+        remedy = "Use an atomic operation, give each block its own element, or launch a second kernel."
+        if raw["what"] == "read" or what == "read":
+            remedy = "Read it in a second kernel, or publish it with `__threadfence()` and then an atomic operation."
+        return f"{line}. Blocks run in any order. {remedy}"
+    if "atomic" in (raw["what"], what):
+        remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
+    else:
+        remedy = "Put a `__syncthreads()` between the two."
+        if _are_in_one_warp(raw["thread"], thread):
+            remedy += " Being in one warp does not order them."
+    return f"{line} without a barrier in between. {remedy}"
+
+
+def _are_in_one_warp(a: tuple, b: tuple) -> bool:
+    return a[1:] == b[1:] and a[0] // 32 == b[0] // 32
+
+
+def _describe_int_overflow(raw: dict) -> str:
+    kind = raw["type"].strip("'")
+    return (
+        f"{_name_thread(raw)}: this {raw['what']} overflows its type, `{kind}`, and the result is undefined. Compute "
+        "indices in `size_t` or `long long`."
+    )
+
+
+_DESCRIPTIONS = {
+    "out_of_bounds": _describe_out_of_bounds,
+    "illegal_address": _describe_illegal_address,
+    "misaligned": _describe_misaligned,
+    "uninitialized": _describe_uninitialized,
+    "race": _describe_race,
+    "int_overflow": _describe_int_overflow,
+}
+
+
+# ---- order ----
+
+
+def _merge(found: list[Finding]) -> list[Finding]:
+    """Keep one finding per check and pair of lines: an unrolled loop is one source line at many addresses."""
+    kept: dict[tuple, Finding] = {}
+    for f in found:
+        key = (
+            f.check,
+            f.kernel,
+            f.source,
+            f.line,
+            f.other_line,
+            f.array if f.check == "race" else "",
+            f.message if not f.line else "",
+        )
+        if key in kept:
+            first, second = sorted((kept[key], f), key=_rank_moment)
+            severity = "error" if "error" in (first.severity, second.severity) else "warning"
+            if first.severity != severity:
+                first, second = second, first
+            kept[key] = dataclasses.replace(
+                first, count=first.count + second.count, severity=severity, first=min(first.first, second.first)
+            )
+        else:
+            kept[key] = f
+    return list(kept.values())
+
+
+def _rank_moment(f: Finding) -> tuple:
+    return (f.severity != "error", (f.block or (0, 0, 0))[::-1], (f.thread or (0, 0, 0))[::-1], not f.array, f.message)
+
+
+def _remove_echoes(found: list[Finding]) -> list[Finding]:
+    """Remove findings that repeat another one: an uninitialised read that is also a race, or a fault at an access that
+    is already reported.
+    """
+    races = {(f.source, line, f.array) for f in found if f.check == "race" for line in (f.line, f.other_line)}
+    odd = {
+        f.kernel: f.first
+        for f in sorted(found, key=lambda f: -f.first)
+        if f.check == "warp_divergence" and f.severity == "warning"
+    }
+    dropped = {(f.source, f.line) for f in found if f.check == "unchecked_error"}
+    outside = {(f.source, f.line) for f in found if f.check == "out_of_bounds" and f.array}
+    kept = []
+    for f in found:
+        echo = f.check == "uninitialized" and (f.source, f.line, f.array) in races
+        echo = echo or (
+            f.check == "out_of_bounds" and not f.array and (f.source, f.line) in outside and _INDEXES not in f.message
+        )
+        # a shuffle gave this lane an undefined value, which it does not use
+        echo = echo or (f.check == "int_overflow" and odd.get(f.kernel, f.first) < f.first)
+        echo = echo or (
+            not f.kernel and f.check in ("out_of_bounds", "illegal_address") and (f.source, f.line) in dropped
+        )
+        if not echo:
+            kept.append(f)
+    return kept
+
+
+def _put_in_order(found: list[Finding]) -> list[Finding]:
+    rank = {name: i for i, name in enumerate(CHECKS)}
+    # An overflow leads to wrong addresses, and garbage that was read leads to an overflow: the earlier is the cause.
+    garbage = [
+        f.first
+        for f in found
+        if f.check in ("out_of_bounds", "uninitialized", "warp_divergence") and f.severity == "error"
+    ]
+
+    def place(f: Finding) -> tuple:
+        late = f.check == "int_overflow" and garbage and min(garbage) < f.first
+        return (
+            f.severity != "error",
+            len(rank) if late else rank.get(f.check, len(rank)),
+            f.source,
+            f.line,
+            f.other_line,
+        )
+
+    return sorted(found, key=place)

@@ -1,0 +1,100 @@
+"""Run a program again with its threads and blocks in other orders: its output must not change."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from simt.checking.findings import Finding
+from simt.runtime import library
+from simt.toolchain.lines import find_source_lines
+
+OTHERS = ("reverse", "1")
+# simt::Atomic's numbers of the operations whose result always depends on the order of the threads.
+_EXCHANGES = (9, 10)
+
+
+def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds: float) -> list[Finding]:
+    """Return a finding if the program prints or returns something else with another schedule.
+
+    options: of `python -m simt run`, before the file. seconds: limit for one run; a run that takes longer is ignored.
+    The program runs on one CPU thread: with several threads the order would change from run to run anyway. Lines that
+    differ between two runs of the same schedule (times, addresses) are ignored too. The finding names an atomic
+    operation that the checked run executed as the likely cause.
+    """
+    head = [sys.executable, "-m", "simt", "run", "--threads", "1", *options, "--schedule"]
+    commands = [[*head, schedule, str(file), *arguments] for schedule in ("forward", "forward", *OTHERS)]
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda command: _run_to_end(command, seconds), commands))
+    first, again, *others = ends
+    if not first or not again or first[0] != again[0] or first[1].count("\n") != again[1].count("\n"):
+        return []
+    unsteady = {n for n, (a, b) in enumerate(zip(first[1].split("\n"), again[1].split("\n"))) if a != b}
+    for schedule, other in zip(OTHERS, others):
+        if other and _blank_lines(first, unsteady) != _blank_lines(other, unsteady):
+            return [_make_finding(schedule, _blank_lines(first, unsteady), _blank_lines(other, unsteady))]
+    return []
+
+
+def _blank_lines(end: tuple[int, str], lines: set[int]) -> tuple[int, str]:
+    """Return the same status and output with these lines of the output blank, counted from 0."""
+    return end[0], "\n".join("" if n in lines else line for n, line in enumerate(end[1].split("\n")))
+
+
+def _run_to_end(command: list[str], seconds: float) -> tuple[int, str] | None:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=seconds,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.returncode, done.stdout
+
+
+def _make_finding(schedule: str, first: tuple[int, str], other: tuple[int, str]) -> Finding:
+    pairs = zip(first[1].splitlines(), other[1].splitlines())
+    number, (a, b) = next(((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1]), (0, ("", "")))
+    if number:
+        what = f"line {number} of its output changes from “{_shorten(a)}” to “{_shorten(b)}”"
+    elif first[0] != other[0]:
+        what = f"it ends with status {other[0]} instead of {first[0]}"
+    else:
+        what = f"it prints {len(other[1].splitlines())} lines instead of {len(first[1].splitlines())}"
+    kernel, source, line = _find_atomic()
+    cause = (
+        f" The likely cause is the atomic operation in line {line}: do not let the result depend on which thread "
+        "executes it first."
+        if line
+        else ""
+    )
+    message = (
+        "The program's result depends on the order in which threads and blocks run: "
+        f"with --schedule {schedule}, {what}.{cause}"
+    )
+    return Finding("schedule", "error", message, kernel=kernel, source=source, line=line)
+
+
+def _find_atomic() -> tuple[str, str, int]:
+    """Return the kernel, source and line of the atomic operation that is the likeliest cause: an exchange if any."""
+    sites = library.take_atomics()
+    lines = find_source_lines(place for _, _, place in sites if place)
+    found = [
+        (kind not in _EXCHANGES, *line, kernel) for kernel, kind, place in sites if place and (line := lines.get(place))
+    ]
+    if not found:
+        return "", "", 0
+    _, source, line, kernel = min(found)
+    return kernel, source, line
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,1 @@
+"""Count the work that kernels are for a GPU, and predict the time from the counters."""

@@ -1,0 +1,1 @@
+"""CUDA C++ text in, C++ that g++ compiles out."""

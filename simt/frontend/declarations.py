@@ -1,0 +1,164 @@
+"""Find what a source declares for the GPU: kernels, function bodies, and constant memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simt.frontend.tokens import (
+    Token,
+    find_angle_end,
+    find_angle_start,
+    find_closing,
+    find_declaration_end,
+    find_declared_name,
+    find_next,
+    find_opening,
+    flatten,
+    get_text,
+    split_at_commas,
+)
+
+
+@dataclass
+class Kernel:
+    """The parts of a __global__ function that a launch needs."""
+
+    name: str
+    parameters: list[str] = field(default_factory=list)
+    pointers: list[bool] = field(default_factory=list)  # whether each parameter is a pointer
+    defaults: int = 0  # how many parameters have a default value
+    signature: str = ""
+    template_parameters: int = 0  # 0: not a template
+    variadic: bool = False
+    line: int = 0
+    bounds: str = "0"  # the first argument of __launch_bounds__, as C++ text
+    overloaded: bool = False
+
+
+def find_kernels(tokens: list[Token], directives: dict[int, int]) -> dict[str, Kernel]:
+    """Return the kernels that the tokens declare, by name. directives: the result of tokens.find_directives()."""
+    kernels: dict[str, Kernel] = {}
+    for i, token in enumerate(tokens):
+        if token.text != "__global__" or token.kind != "word":
+            continue
+        kernel = _read_kernel(tokens, i, directives)
+        if kernel is None:
+            continue
+        known = kernels.get(kernel.name)
+        if known and known.signature != kernel.signature:
+            known.overloaded = True
+        elif known:
+            known.bounds = kernel.bounds if kernel.bounds != "0" else known.bounds
+            known.defaults = max(known.defaults, kernel.defaults)
+            known.line = kernel.line  # the last of its declarations is the definition
+        else:
+            kernels[kernel.name] = kernel
+    return kernels
+
+
+def _read_kernel(tokens: list[Token], i: int, directives: dict[int, int]) -> Kernel | None:
+    """Return the kernel that the __global__ at i declares, or None if it declares none or specialises a template."""
+    bounds, name, j = "0", "", i
+    while True:
+        j = find_next(tokens, j)
+        if j < 0 or tokens[j].text in (";", "{", "}") or directives.get(i) != directives.get(j):
+            return None
+        if tokens[j].text in ("__launch_bounds__", "__attribute__", "alignas"):
+            opening = find_next(tokens, j)
+            end = find_closing(tokens, opening) if get_text(tokens, opening) == "(" else -1
+            if end < 0:
+                return None
+            if tokens[j].text == "__launch_bounds__":
+                parts = split_at_commas(tokens[opening + 1 : end])
+                bounds = flatten(parts[0]) if parts else "0"
+            j = end
+        elif tokens[j].text == "<":
+            j = find_angle_end(tokens, j)
+            if j < 0:
+                return None
+        elif tokens[j].text == "(":
+            break
+        elif tokens[j].kind == "word":
+            name = tokens[j].text
+    end = find_closing(tokens, j)
+    if end < 0 or not name:
+        return None
+    parts = split_at_commas(tokens[j + 1 : end])
+    kernel = Kernel(
+        name,
+        [_find_parameter_name(p) for p in parts],
+        line=tokens[i].line,
+        bounds=bounds,
+        signature=flatten(tokens[j + 1 : end]),
+    )
+    kernel.pointers = [any(t.text in ("*", "[") for t in p) for p in parts]
+    kernel.defaults = sum(any(t.text == "=" for t in p) for p in parts)
+    if not _read_template(tokens, i, kernel):
+        return None
+    if kernel.template_parameters and not bounds.isdigit():
+        kernel.bounds = "0"  # may depend on a template parameter, which the launch cannot name
+    return kernel
+
+
+def _find_parameter_name(tokens: list[Token]) -> str:
+    name = ""
+    for token in tokens:
+        if token.text in ("=", "["):
+            break
+        if token.kind == "word":
+            name = token.text
+    return name
+
+
+def _read_template(tokens: list[Token], i: int, kernel: Kernel) -> bool:
+    """Read `template <…>` before the __global__ at i. Return False for a specialisation, which is not a new kernel."""
+    j = find_next(tokens, i, -1)
+    while j >= 0 and (
+        tokens[j].text in ("static", "inline", "extern", "__forceinline__") or tokens[j].kind == "string"
+    ):
+        j = find_next(tokens, j, -1)
+    if j >= 0 and tokens[j].text == ")":  # __launch_bounds__(…) before __global__
+        j = find_next(tokens, find_next(tokens, find_opening(tokens, j, "(", ")"), -1), -1)
+    if j >= 0 and tokens[j].text == "template":
+        return False
+    if j < 0 or tokens[j].text != ">":
+        return True
+    opening = find_angle_start(tokens, j)
+    if opening < 0 or get_text(tokens, find_next(tokens, opening, -1)) != "template":
+        return True
+    parts = split_at_commas(tokens[opening + 1 : j])
+    kernel.template_parameters = len(parts)
+    kernel.variadic = any("..." in flatten(p) or ". . ." in flatten(p) for p in parts)
+    return bool(parts)
+
+
+def find_bodies(tokens: list[Token], directives: dict[int, int]) -> list[tuple[int, int]]:
+    """Return the token ranges of the bodies of __global__ and __device__ functions, braces included."""
+    bodies = []
+    for i, token in enumerate(tokens):
+        if token.text not in ("__global__", "__device__") or i in directives:
+            continue
+        j, parens = i, 0
+        while (j := find_next(tokens, j)) >= 0:
+            text = tokens[j].text
+            parens += (text == "(") - (text == ")")
+            if parens == 0 and text in (";", "="):
+                break
+            if parens == 0 and text == "{":
+                bodies.append((j, find_closing(tokens, j)))
+                break
+            if parens < 0:
+                break
+    return bodies
+
+
+def find_constants(tokens: list[Token]) -> list[str]:
+    """Return the names of the __constant__ variables."""
+    names = []
+    for i, token in enumerate(tokens):
+        if token.text != "__constant__" or token.kind != "word" or (end := find_declaration_end(tokens, i)) < 0:
+            continue
+        for part in split_at_commas(tokens[i + 1 : end]):
+            declared = next((j for j, t in enumerate(part) if t.text == "=" and t.kind == "mark"), len(part))
+            names += [name] if (name := find_declared_name(part[:declared])) else []
+    return names

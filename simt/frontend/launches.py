@@ -1,0 +1,202 @@
+"""Rewrite launches, kernel<<<grid, block>>>(…) and cudaLaunchKernel(kernel, …), to calls of simt's runtime."""
+
+from __future__ import annotations
+
+from simt.errors import Unsupported
+from simt.frontend.declarations import Kernel
+from simt.frontend.source import Source
+from simt.frontend.tokens import (
+    Token,
+    blank,
+    find_angle_end,
+    find_angle_start,
+    find_closing,
+    find_next,
+    find_opening,
+    flatten,
+    get_text,
+    keep_newlines,
+    split_at_commas,
+)
+
+
+def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Kernel]) -> None:
+    """Rewrite every `kernel<<<grid, block>>>(arguments)` of the source.
+
+    tokens: a copy of the source's tokens. kernels: the kernels that may be launched, including those of other files.
+    Raises Unsupported for a launch inside a kernel.
+    """
+    for i, token in enumerate(tokens):
+        if token.text != "<<<" or token.kind != "mark":
+            continue
+        start = _find_expression_start(tokens, i)
+        closing = _find_launch_end(tokens, i)
+        arguments = find_next(tokens, closing) if closing > 0 else -1
+        end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
+        if start < 0 or end < 0:
+            continue  # the compiler reports the mistake
+        if any(a < i < b for a, b in source.bodies):
+            message = (
+                "Launching a kernel from a kernel (dynamic parallelism) cannot run on the CPU. Launch it from the host."
+            )
+            raise Unsupported([source.make_error(token.line, message)])
+        line, breaks = tokens[start].line, keep_newlines(tokens[start:i])
+        kernel, typed, expression, name = _find_kernel(tokens[start:i], kernels)
+        typed = typed or (kernel is None and _is_variable(tokens, start, i))
+        in_macro = name in _find_macro_parameters(tokens, source.directives.get(i, -1))
+        name = f"#{name}" if in_macro else f'"{name}"'  # the macro's argument is the kernel's name
+        given = split_at_commas(tokens[arguments + 1 : end])
+        _replace_null_pointers(given, kernel)
+        if kernel and 0 < len(kernel.parameters) - len(given) <= kernel.defaults:
+            typed = False  # only a call by the kernel's own name fills in default values
+        for t in tokens[start:i]:
+            t.kind, t.text = "space", ""
+        token.kind, token.text = (
+            "rewritten",
+            breaks + _format_launch_head(expression, name, kernel, typed, source.label, line),
+        )
+        tokens[closing].text, tokens[closing].kind = "))", "rewritten"
+
+
+def _find_launch_end(tokens: list[Token], i: int) -> int:
+    """Return the index of the >>> that closes the <<< at i, or -1."""
+    depth = 0
+    for j in range(i + 1, len(tokens)):
+        text = tokens[j].text
+        if tokens[j].kind != "mark":
+            continue
+        if text in "([{":
+            depth += 1
+        elif text in ")]}":
+            depth -= 1
+        elif text == ">>>" and depth == 0 and get_text(tokens, find_next(tokens, j)) == "(":
+            return j
+        elif text == ";" and depth == 0:
+            return -1
+    return -1
+
+
+def _find_expression_start(tokens: list[Token], i: int) -> int:
+    """Return the index at which the kernel's name before the <<< at i begins, or -1: ns::name<…>, name[i], (name)."""
+    j = find_next(tokens, i, -1)
+    if j < 0:
+        return -1
+    if tokens[j].text in (">", ">>>"):
+        j = find_next(tokens, find_angle_start(tokens, j), -1)
+    elif tokens[j].text in ("]", ")"):
+        opening = {"]": "[", ")": "("}[tokens[j].text]
+        start = find_opening(tokens, j, opening, tokens[j].text)
+        before = find_next(tokens, start, -1)
+        if opening == "(" and (before < 0 or tokens[before].kind != "word"):
+            return start
+        j = before
+    if j < 0 or tokens[j].kind != "word":
+        return -1
+    while True:
+        before = find_next(tokens, j, -1)
+        if before < 0 or tokens[before].text not in ("::", ".", "->"):
+            return j
+        owner = find_next(tokens, before, -1)
+        if owner >= 0 and tokens[owner].text in (">", ">>>"):
+            owner = find_next(tokens, find_angle_start(tokens, owner), -1)
+        if owner < 0 or tokens[owner].kind != "word" or tokens[owner].text in ("return", "else", "do"):
+            return before
+        j = owner
+
+
+def _is_variable(tokens: list[Token], start: int, end: int) -> bool:
+    """Return whether the expression in [start, end), which names no kernel, is a variable: a member, an element, or a
+    declared name.
+    """
+    words = [t for t in tokens[start:end] if t.kind not in ("space", "comment")]
+    if any(t.text in (".", "->", "[") for t in words):
+        return True
+    if len(words) != 1 or words[0].kind != "word":
+        return False
+    for i, token in enumerate(tokens):
+        if token.text != words[0].text or token is words[0]:
+            continue
+        before, after = find_next(tokens, i, -1), find_next(tokens, i)
+        declared = (
+            before >= 0
+            and tokens[before].kind == "word"
+            and tokens[before].text not in ("return", "else", "case", "goto", "define", "using")
+        )
+        if (declared and get_text(tokens, after) in (",", ")", "=", ";", ":", "{")) or (
+            get_text(tokens, before) == "*" and get_text(tokens, after) == ")"
+        ):
+            return True
+    return False
+
+
+def _find_kernel(tokens: list[Token], kernels: dict[str, Kernel]) -> tuple[Kernel | None, bool, str, str]:
+    """Return what the expression before <<< launches.
+
+    The kernel, or None if the expression names none; whether the name alone determines the types of its parameters; the
+    expression; and a name for messages.
+    """
+    expression = flatten(tokens)
+    opening = next((i for i, t in enumerate(tokens) if t.text == "<"), len(tokens))
+    name = next((t.text for t in reversed(tokens[:opening]) if t.kind == "word"), "a kernel")
+    if any(t.text in (".", "->", "[", "*", "?") for t in tokens[:opening]):
+        return None, False, expression, name
+    kernel = kernels.get(name)
+    if kernel is None:
+        return None, False, expression, name
+    closing = find_angle_end(tokens, opening) if opening < len(tokens) else opening
+    given = len(split_at_commas(tokens[opening + 1 : closing]))
+    typed = not kernel.overloaded and not kernel.variadic and given == kernel.template_parameters
+    return kernel, typed, expression, name
+
+
+def _find_macro_parameters(tokens: list[Token], start: int) -> list[str]:
+    """Return the parameters of the macro that the directive at `start` defines."""
+    if start < 0 or get_text(tokens, find_next(tokens, start)) != "define":
+        return []
+    opening = find_next(tokens, find_next(tokens, start)) + 1
+    if get_text(tokens, opening) != "(":
+        return []
+    return [t.text for t in tokens[opening : find_closing(tokens, opening)] if t.kind == "word"]
+
+
+def _replace_null_pointers(arguments: list[list[Token]], kernel: Kernel | None) -> None:
+    """Replace NULL, and 0 for a pointer, by nullptr, the only one that is still a null pointer when it is stored."""
+    for i, argument in enumerate(arguments):
+        words = [t for t in argument if t.kind not in ("space", "comment")]
+        if len(words) != 1:
+            continue
+        pointer = kernel is not None and i < len(kernel.pointers) and kernel.pointers[i]
+        if words[0].text == "NULL" or (words[0].text == "0" and pointer):
+            words[0].text = "nullptr"
+
+
+def _format_launch_head(expression: str, name: str, kernel: Kernel | None, typed: bool, label: str, line: int) -> str:
+    names = ",".join(kernel.parameters) if kernel else ""
+    defined, bounds = (kernel.line, kernel.bounds) if kernel else (0, "0")
+    site = f'::simt::Site{{{name}, "{label}", {line}, "{names}", {defined}, {bounds}}}'
+    pointer = f"{expression}, " if typed else ""
+    return f"::simt::launch({site}, {pointer}[&](const auto&... simt_a) {{ {expression}(simt_a...); }}, ::simt::config("
+
+
+def rewrite_pointer_launches(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
+    """Replace the cast in cudaLaunchKernel((void*)kernel, …) by named(kernel, …), which keeps the type and the name."""
+    for i, token in enumerate(tokens):
+        opening = find_next(tokens, i)
+        if token.text not in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") or get_text(tokens, opening) != "(":
+            continue
+        cast = find_next(tokens, opening)
+        if get_text(tokens, cast) == "(" and "void" in flatten(tokens[cast : find_closing(tokens, cast) + 1]):
+            blank(tokens, cast, find_closing(tokens, cast) + 1)
+        elif get_text(tokens, cast) == "reinterpret_cast":
+            blank(tokens, cast, find_angle_end(tokens, find_next(tokens, cast)) + 1)
+        first = split_at_commas(tokens[opening + 1 : find_closing(tokens, opening)])
+        if not first:
+            continue
+        kernel, _, _, _ = _find_kernel([t for t in first[0] if t.kind not in ("space", "comment")], kernels)
+        if kernel is None:
+            continue
+        token_of = next(t for t in first[0] if t.kind not in ("space", "comment"))
+        last_of = [t for t in first[0] if t.kind not in ("space", "comment")][-1]
+        names = ",".join(kernel.parameters)
+        token_of.text = "::simt::named(" + token_of.text
+        last_of.text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'

@@ -1,0 +1,194 @@
+"""Refuse CUDA features that cannot run on a CPU, by their names in the source, before anything is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from simt.errors import Unsupported
+from simt.frontend.source import Source
+from simt.frontend.tokens import Token
+
+_SHIM = Path(__file__).resolve().parents[1] / "include/shim"
+
+# Headers by the beginning of their names. A header that simt provides is not refused.
+_HEADERS = {
+    "cub/": "this part of the cub library",
+    "thrust/": "the thrust library",
+    "cutlass/": "the cutlass library",
+    "cute/": "the cute library",
+    "cuda/": "this part of libcu++ (cuda/…)",
+    "cooperative_groups/": "this part of cooperative groups",
+    "curand": "cuRAND",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cusparse": "cuSPARSE",
+    "cusolver": "cuSOLVER",
+    "cufft": "cuFFT",
+    "nccl": "NCCL",
+    "nvrtc": "compiling at run time (NVRTC)",
+    "cuda_fp8": "8-bit floats",
+    "cuda_fp6": "6-bit floats",
+    "cuda_fp4": "4-bit floats",
+    "cuda_awbarrier": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
+    "cudaTypedefs": "the CUDA driver API",
+    "cuda_gl_interop": "sharing memory with OpenGL",
+}
+
+# Whole names. _find_refused_name tells them from variables of the same name.
+_NAMES = {
+    "surface": "surface references",
+    "texture": "texture references",
+    "textureReference": "texture references",
+    "cudaTextureObject_t": "texture objects",
+    "cudaSurfaceObject_t": "surface objects",
+    "cudaResourceDesc": "texture objects",
+    "cudaTextureDesc": "texture objects",
+    "cudaChannelFormatDesc": "CUDA arrays, which textures read",
+    "cudaCreateChannelDesc": "CUDA arrays, which textures read",
+    "cudaArray_t": "CUDA arrays, which textures read",
+    "cudaArray": "CUDA arrays, which textures read",
+    "cudaStreamTailLaunch": "launching from a kernel (dynamic parallelism)",
+    "cudaStreamFireAndForget": "launching from a kernel (dynamic parallelism)",
+    "this_cluster": "thread block clusters",
+    "cluster_group": "thread block clusters",
+    "this_multi_grid": "a grid on several GPUs",
+    "multi_grid_group": "a grid on several GPUs",
+    "cudaGridDependencySynchronize": "programmatic dependent launch",
+    "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launch",
+    "getCurrentCUDABlasHandle": "cuBLAS",
+    "bmma_sync": "tensor-core fragments of single bits",
+}
+
+_PATTERNS = [
+    (re.compile(pattern), what)
+    for pattern, what in {
+        r"tex(1D|2D|3D|Cubemap)\w*": "textures",
+        r"surf(1D|2D|3D|Cubemap)\w*(read|write)": "surfaces",
+        r"cuda((Create|Destroy|Get)(Texture|Surface)\w*|(Bind|Unbind)Texture\w*)": "textures and surfaces",
+        r"cuda(Malloc|Free|Memcpy)\w*Array(Async)?": "CUDA arrays, which textures read",
+        r"cudaGraph(?!ics)\w*|cudaStream(BeginCapture|EndCapture|IsCapturing|GetCaptureInfo)\w*": "CUDA graphs",
+        r"cudaGraphics\w+": "sharing memory with OpenGL or Direct3D",
+        r"cuda(GetParameterBuffer|LaunchDevice)\w*": "launching from a kernel (dynamic parallelism)",
+        r"__cluster_\w+|__clusterDim\w*|__clusterIdx\w*": "thread block clusters",
+        r"cudaLaunch(KernelEx|KernelExC|Config_t|Attribute\w*)": (
+            "launches with attributes (clusters, dependent launches)"
+        ),
+        r"CUtensorMap\w*|cuTensorMap\w*|cp_async_bulk\w*": "tensor maps and bulk copies (TMA)",
+        r"__mbarrier_\w+|__pipeline_arrive_on": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
+        r"__nv_fp[468]\w*|__NV_E\dM\d": "floats of fewer than 16 bits",
+        r"curand([A-Z]\w*|_(init|uniform|normal|log_normal|poisson|discrete)\w*)|CURAND_\w+": "cuRAND",
+        r"cublas(Lt|Xt)?[A-Z]\w*|CUBLAS_\w+": "cuBLAS",
+        r"cudnn[A-Z]\w*|CUDNN_\w+": "cuDNN",
+        r"cusparse[A-Z]\w*": "cuSPARSE",
+        r"cusolver[A-Z]\w*": "cuSOLVER",
+        r"cufft[A-Z]\w*": "cuFFT",
+        r"nccl[A-Z]\w*": "NCCL",
+        r"nvrtc[A-Z]\w*": "compiling at run time (NVRTC)",
+        r"cu(Init|(Device|Ctx|Module|Mem|Launch|Func|Stream|Event|Link|Library|Kernel)[A-Z]\w*)"
+        r"|CU(module|function|context|deviceptr|device)": "the CUDA driver API (the runtime API, cuda…, works)",
+        r"cuda(DeviceEnablePeerAccess|DeviceCanAccessPeer|MemcpyPeer\w*|LaunchCooperativeKernelMultiDevice)": (
+            "a second GPU"
+        ),
+        r"cudaIpc\w+": "memory that processes share",
+        r"cuda(MemPool\w*|MallocFromPoolAsync|DeviceGetDefaultMemPool|DeviceGetMemPool|DeviceSetMemPool)": (
+            "memory pools"
+        ),
+        r"__nvvm_\w+": "the compiler's own functions",
+    }.items()
+]
+
+# Libraries by their namespaces, and the names that work here (None: none of them).
+_LIBRARIES: dict[str, tuple[str, re.Pattern | None]] = {
+    "thrust": ("the thrust library", None),
+    "cutlass": ("the cutlass library", None),
+    "cute": ("the cute library", None),
+    "cub": (
+        "this part of the cub library",
+        re.compile(
+            r"(Warp|Block)(Reduce|Scan)|Block(Load|Store)|BLOCK_(REDUCE|SCAN|LOAD|STORE)_\w+|(Block|Warp)(Reduce|Scan|Load|Store)Algorithm|"
+            r"Sum|Difference|Division|Max|Min|ArgMax|ArgMin|KeyValuePair|Equality|Inequality|CTA_SYNC|WARP_SYNC|LaneId|WarpId|Uninitialized"
+        ),
+    ),
+}
+# libcu++ shares its namespace with torch's at::cuda and c10::cuda, so this lists the names that do not work.
+_LIBCUDACXX = re.compile(
+    r"ptx|device|experimental|mr|stream_ref|latch|(counting|binary)_semaphore|annotated_ptr|access_property|apply_access_property|"
+    r"associate_access_property|discard_memory|memcpy_async_tx|proclaim_return_type|mdspan"
+)
+
+
+def refuse(source: Source) -> None:
+    """Raise Unsupported with every refused name in the source and its line."""
+    words = source.code
+    found, skip = {}, -1
+    for i, token in enumerate(words):
+        if i <= skip or token.kind != "word":
+            continue
+        if token.text == "include" and i and words[i - 1].text == "#":
+            skip, name = _read_include(words, i)
+            what = _find_refused_header(name)
+            name = f"#include <{name}>"
+        else:
+            name, what = _find_refused_name(words, i)
+        if what:
+            found.setdefault((token.line, what), name)
+    if found:
+        sentence = "`{}`: {} cannot run on the CPU. Use a GPU, or remove it."
+        raise Unsupported(
+            [source.make_error(line, sentence.format(name, what)) for (line, what), name in found.items()]
+        )
+
+
+def _read_include(words: Sequence[Token], i: int) -> tuple[int, str]:
+    """Return the index of the last token of the #include directive at i, and the header's name."""
+    end = i
+    while end + 1 < len(words) and words[end + 1].line == words[i].line:
+        end += 1
+    return end, "".join(t.text for t in words[i + 1 : end + 1]).strip('<>"')
+
+
+def _find_refused_header(name: str) -> str | None:
+    if (_SHIM / name).is_file():
+        return None
+    return next((what for start, what in _HEADERS.items() if name.startswith(start)), None)
+
+
+def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]:
+    """Return the name at i as the student wrote it, and the refused feature that it belongs to, or None."""
+
+    def text(j: int) -> str:
+        return words[j].text if 0 <= j < len(words) else ""
+
+    name, before, after = text(i), text(i - 1), text(i + 1)
+    inside = before == "::" and i >= 2 and words[i - 2].kind == "word"  # in another namespace
+    if before in (".", "->"):
+        return name, None
+    if name in _LIBRARIES:
+        what, works = _LIBRARIES[name]
+        if after != "::" or inside or (works and works.fullmatch(text(i + 2))):
+            return name, None
+        return f"{name}::{text(i + 2)}", what
+    if name == "cuda" and after == "::" and not inside:
+        return f"cuda::{text(i + 2)}", "this part of libcu++ (cuda::…)" if _LIBCUDACXX.fullmatch(text(i + 2)) else None
+    if name == "experimental" and before == "::" and text(i - 2) in ("wmma", "nvcuda"):
+        return f"{text(i - 2)}::experimental", f"the experimental part of {text(i - 2)}"
+    if before == "::" and text(i - 2) == "torch" and name in ("autograd", "nn") and after == "::":
+        return f"torch::{name}", _TORCH[name]
+    if name == "class_" and before == "::":
+        return "py::class_", "binding classes (only functions can be bound)"
+    if name in ("texture", "surface") and (after != "<" or before == "return" or before in set("(&|=,?:!+-*/%<[")):
+        return name, None  # a variable
+    if name in _NAMES:
+        return name, _NAMES[name]
+    what = next((what for pattern, what in _PATTERNS if pattern.fullmatch(name)), None)
+    if what in ("textures", "surfaces") and after not in ("(", "<"):
+        return name, None  # a variable
+    return name, what
+
+
+_TORCH = {
+    "autograd": "C++ autograd functions (write a torch.autograd.Function in Python)",
+    "nn": "torch's C++ modules (at:: and torch:: functions work)",
+}

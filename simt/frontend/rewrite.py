@@ -1,0 +1,166 @@
+"""Rewrite CUDA C++ to C++ that g++ compiles with simt's headers. Every line keeps its number; columns may change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simt.frontend.declarations import Kernel
+from simt.frontend.dropped_calls import mark_dropped
+from simt.frontend.launches import rewrite_launches, rewrite_pointer_launches
+from simt.frontend.local_marks import mark_locals
+from simt.frontend.ptx import translate
+from simt.frontend.refuse import refuse
+from simt.frontend.shared_memory import rewrite_alignment, rewrite_shared
+from simt.frontend.source import Source
+from simt.frontend.tokens import Token, blank, find_closing, find_next, get_text
+from simt.frontend.unrolled import unroll
+from simt.frontend.whole_values import store_whole
+
+# Qualifiers without a meaning on a CPU, and their replacements.
+_QUALIFIERS = {
+    "__global__": "",
+    "__device__": "",
+    "__host__": "",
+    "__constant__": "",
+    "__managed__": "",
+    "__grid_constant__": "",
+    "__forceinline__": "inline",
+    "__noinline__": "__attribute__((noinline))",
+}
+# torch's names for the GPU, and those for the CPU, where the tensors are.
+_PLACES = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
+
+
+@dataclass
+class Rewritten:
+    """The C++ text, with as many lines as its source, and the names that it defines."""
+
+    source: Source
+    text: str
+    kernels: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)  # static variables in shared memory
+    constants: list[str] = field(default_factory=list)  # variables in constant memory
+    ptx: int = 0  # the compute capability, times 10, that its inline PTX needs; 0: no inline PTX
+
+
+def rewrite(
+    source: Source,
+    cuda: bool = True,
+    checked: bool = False,
+    unrolled: bool = False,
+    known: Mapping[str, Kernel] | None = None,
+) -> Rewritten:
+    """Rewrite one source.
+
+    cuda: False for C++ sources, in which only torch's names for the GPU change. checked: for a checked build, poison
+    local variables without a value, name dynamic shared memory, and mark calls whose result is ignored. unrolled:
+    unroll loops of constant length. known: kernels of other files of the same program, which this file may launch.
+    Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX that nvcc refuses
+    too.
+    """
+    refuse(source)
+    tokens = source.copy_tokens()
+    if not cuda:
+        _rename_places(tokens)
+        return Rewritten(source, _join(tokens, source))
+    launched = {**(known or {}), **source.kernels}
+    rewrite_launches(tokens, source, launched)
+    rewrite_pointer_launches(tokens, launched)
+    shared, ends = rewrite_shared(tokens, source, named=checked)
+    _replace_qualifiers(tokens)
+    store_whole(tokens)
+    if checked:
+        mark_locals(tokens, source)
+        mark_dropped(tokens, source)
+    if unrolled:
+        unroll(tokens, source)
+    _rename_places(tokens)
+    # Without an initial value g++ would construct an array of a class, such as half, at a thread's first use.
+    for bracket in ends:
+        bracket.text += " = {}" if bracket.text == "]" else ""
+    ptx = translate(tokens, source)  # last: its operands may contain anything that the passes above rewrite
+    return Rewritten(source, _join(tokens, source), list(source.kernels), shared, source.constants, ptx)
+
+
+def _join(tokens: list[Token], source: Source) -> str:
+    text = "".join(t.text for t in tokens)
+    assert text.count("\n") == source.text.count("\n"), "a line was added or lost"
+    return text
+
+
+# ---- qualifiers ----
+
+
+def _replace_qualifiers(tokens: list[Token]) -> None:
+    """Replace CUDA's qualifiers of functions and variables."""
+    for i, token in enumerate(tokens):
+        if token.kind != "word":
+            continue
+        if token.text == "__forceinline__" and _is_inline_already(tokens, i):
+            token.text = ""
+        elif token.text in _QUALIFIERS:
+            token.text = _QUALIFIERS[token.text]
+        elif token.text == "__launch_bounds__":
+            end = find_closing(tokens, find_next(tokens, i)) if get_text(tokens, find_next(tokens, i)) == "(" else i
+            blank(tokens, i, end + 1)
+        elif token.text == "__align__":
+            rewrite_alignment(tokens, i)
+
+
+def _is_inline_already(tokens: list[Token], i: int) -> bool:
+    """Return whether the declaration of the __forceinline__ at i also has inline, or is that of a lambda."""
+    for step in (1, -1):
+        j = find_next(tokens, i, step)
+        while j >= 0 and (tokens[j].text in ("static", "constexpr", "") or tokens[j].text in _QUALIFIERS):
+            j = find_next(tokens, j, step)
+        if get_text(tokens, j) in ("inline", "__inline__", "__inline") or (step < 0 and get_text(tokens, j) == "]"):
+            return True
+    return False
+
+
+# ---- names of the GPU, printf, assert ----
+
+
+def _rename_places(tokens: list[Token]) -> None:
+    """Replace torch's names for the GPU by those for the CPU, and printf and assert by simt's."""
+    for i, token in enumerate(tokens):
+        if token.kind != "word":
+            continue
+        before_at = find_next(tokens, i, -1)
+        before, after = get_text(tokens, before_at), get_text(tokens, find_next(tokens, i))
+        if token.text in _PLACES:
+            token.text = _PLACES[token.text]
+            if token.text == "is_cpu":
+                _drop_type_call(tokens, i)
+        elif (
+            token.text == "CUDA"
+            and before == "::"
+            and get_text(tokens, find_next(tokens, before_at, -1)) in ("DeviceType", "Backend")
+        ):
+            token.text = "CPU"
+        elif token.text == "cuda" and before == "." and after == "(":
+            token.text = "cpu"
+        elif token.text in ("Device", "device") and after == "(":
+            literal = find_next(tokens, find_next(tokens, i))
+            if tokens[literal].kind == "string" and tokens[literal].text.startswith('"cuda'):
+                tokens[literal].text = '"cpu"'
+        elif token.text == "printf" and before not in (".", "->"):
+            if before == "::":
+                owner = find_next(tokens, before_at, -1)
+                tokens[before_at].text = ""
+                if get_text(tokens, owner) == "std":
+                    tokens[owner].text = ""
+            token.text = "::simt::print"
+        elif token.text == "assert" and after == "(" and before not in (".", "->", "::", "define"):
+            token.text = "SIMT_ASSERT"
+
+
+def _drop_type_call(tokens: list[Token], i: int) -> None:
+    """Rewrite x.type().is_cuda() to x.is_cpu(): the type object has no such method."""
+    dot = find_next(tokens, i, -1)
+    closing = find_next(tokens, dot, -1)
+    opening = find_next(tokens, closing, -1)
+    name = find_next(tokens, opening, -1)
+    if get_text(tokens, closing) == ")" and get_text(tokens, opening) == "(" and get_text(tokens, name) == "type":
+        blank(tokens, find_next(tokens, name, -1), dot)

@@ -1,0 +1,75 @@
+"""Rewrite `*p = {a, b, c, d};` so that the value is stored as a whole.
+
+For a float4, g++ splits such an assignment into four stores, and nvcc makes one store of 16 bytes. If the value is the
+result of a function, both compilers make one store.
+"""
+
+from __future__ import annotations
+
+from simt.frontend.tokens import Token, find_angle_start, find_closing, find_next, find_opening, get_text
+
+_CONTROL = ("if", "for", "while", "switch", "constexpr")
+
+
+def store_whole(tokens: list[Token]) -> None:
+    """Rewrite `LEFT = {…}` to `LEFT = ::simt::whole<decltype(LEFT)>({…})` where LEFT is something in memory and a
+    statement begins with it.
+    """
+    for i, token in enumerate(tokens):
+        opening = find_next(tokens, i)
+        if token.text != "=" or token.kind != "mark" or get_text(tokens, opening) != "{":
+            continue
+        end, start = find_closing(tokens, opening), _find_left_start(tokens, i)
+        if end < 0 or start < 0:
+            continue
+        left = tokens[start:i]
+        if left[0].text != "*" and not any(t.text in ("[", "->") for t in left):
+            continue
+        words = "".join(" " if t.kind in ("space", "comment") else t.text for t in left).strip()
+        token.text, token.kind = f"= ::simt::whole<decltype({words})>(", "rewritten"
+        tokens[end].text, tokens[end].kind = "})", "rewritten"
+
+
+def _find_left_start(tokens: list[Token], i: int) -> int:
+    """Return the index at which the expression before the = at i begins, or -1 if no statement begins there."""
+    j = find_next(tokens, i, -1)
+    while j >= 0:
+        if tokens[j].text in ("]", ")"):
+            start = find_opening(tokens, j, {"]": "[", ")": "("}[tokens[j].text], tokens[j].text)
+            before = find_next(tokens, start, -1)
+            if get_text(tokens, before) in _CONTROL:  # the brackets hold a condition
+                j = find_next(tokens, j)
+                break
+            if get_text(tokens, before) in (">", ">>>") and tokens[start].text == "(":  # reinterpret_cast<float4*>(p)
+                before = find_next(tokens, find_angle_start(tokens, before), -1)
+            if before < 0 or not (get_text(tokens, before) in ("]", ")") or tokens[before].kind == "word"):
+                j = start
+                break
+            j = before
+        elif tokens[j].kind == "word":
+            before = find_next(tokens, j, -1)
+            if get_text(tokens, before) not in (".", "->", "::"):
+                break
+            j = find_next(tokens, before, -1)
+        else:
+            return -1
+    while get_text(tokens, find_next(tokens, j, -1)) == "*" and _begins_statement(
+        tokens, find_next(tokens, find_next(tokens, j, -1), -1), "*"
+    ):
+        j = find_next(tokens, j, -1)
+    return (
+        j
+        if j >= 0
+        and tokens[j].text not in ("else", "do", "return", "auto")
+        and _begins_statement(tokens, find_next(tokens, j, -1))
+        else -1
+    )
+
+
+def _begins_statement(tokens: list[Token], before: int, *more: str) -> bool:
+    """Return whether a statement begins after the token at `before`."""
+    text = get_text(tokens, before)
+    if text == ")":
+        condition = find_next(tokens, find_opening(tokens, before, "(", ")"), -1)
+        return get_text(tokens, condition) in _CONTROL
+    return text in (";", "{", "}", ":", "else", "do", *more)

@@ -1,0 +1,1 @@
+"""Run kernels and programs: the runtime library, load_inline, options."""

@@ -1,0 +1,210 @@
+"""Provide load_inline on a CPU, the options of launches, and the replacement of torch's load_inline."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import re
+import sys
+import threading
+import types
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import torch
+
+from simt.errors import KernelError
+from simt.runtime import library
+from simt.runtime.torch_extension import cpp_extension
+from simt.toolchain import build, cache
+from simt.toolchain.compilers import MODES
+from simt.toolchain.lines import find_source_lines
+from simt.toolchain.runtime_library import build_base
+from simt.toolchain.units import Sources
+
+_stock_load_inline = cpp_extension.load_inline
+
+
+@lru_cache(maxsize=1)
+def load_binder():
+    """Return the compiled module that loads extensions. It is built on first use."""
+    folder = build_base()
+    path = str(folder / "_simt_bind.so")
+    library.load_library()  # first: the binder and every extension look it up by its name
+    loader = importlib.machinery.ExtensionFileLoader("_simt_bind", path)
+    module = importlib.util.module_from_spec(importlib.machinery.ModuleSpec("_simt_bind", loader, origin=path))
+    loader.exec_module(module)
+    module.set_error_maker(_make_kernel_error)
+    library.guard_tensors = module.guard_tensors
+    library.apply_options()
+    return module
+
+
+def warm_up() -> bool:
+    """Build what every extension needs, unless it is built (about 20 s). Return whether this call built it."""
+    built = not build.is_warm()
+    build.warm_up()
+    load_binder()
+    return built
+
+
+@contextlib.contextmanager
+def run(
+    schedule: str | int | None = None,
+    guard: str | None = None,
+    seconds: float | None = None,
+    device: str | None = None,
+    mode: str | None = None,
+) -> Iterator[None]:
+    """Set options for the kernels that are launched in the with-block.
+
+    schedule: the order in which the threads of a block and the blocks of a grid run: "forward", "reverse", or a seed.
+        The result of a correct kernel does not depend on it.
+    guard: "end" places every tensor that is made in the with-block directly before an inaccessible page, so that an
+        access past its end is an error that names the tensor; "front" places the page before the tensor. New memory
+        then holds GLOBAL_MARK.
+    seconds: time limit for one launch.
+    device: name of the GPU whose limits apply (DEVICES).
+    mode: "plain", or "check" or "count", which build and run kernels with probes. simt.check and simt.count set the
+        mode and also return the results of the probes.
+    """
+    load_binder()
+    with library.run(schedule, guard, seconds, device, mode):
+        yield
+
+
+def load_inline(
+    name: str,
+    cpp_sources: str | Sequence[str],
+    cuda_sources: str | Sequence[str] | None = None,
+    sycl_sources=None,
+    functions: str | Sequence[str] | dict[str, str] | None = None,
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags=None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl=None,
+    is_python_module: bool = True,
+    with_pytorch_error_handling: bool = True,
+    keep_intermediates: bool = True,
+    use_pch: bool = False,
+    no_implicit_headers: bool = False,
+) -> types.ModuleType:
+    """Build an extension as torch.utils.cpp_extension.load_inline does, with the CUDA sources compiled for the CPU.
+
+    The arguments are those of torch. Of the extra flags, -D, -U, -I and -include are used and all others are ignored.
+    The functions of the returned module take and return CPU tensors and raise KernelError.
+    Raises CompileError and its subclasses with the student's lines, NoCompiler, CacheError.
+    """
+    if sycl_sources or with_sycl:
+        raise ValueError("simt does not support SYCL. Pass cuda_sources instead.")
+    flags = _filter_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
+    flags += [f"-I{path}" for path in extra_include_paths or []]
+    links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
+    sources = Sources(
+        name, _list_sources(cpp_sources), _list_sources(cuda_sources), _list_functions(functions), flags, links
+    )
+    for mode in build_ahead:
+        threading.Thread(target=_build_ahead, args=(sources, mode), daemon=True).start()
+    path, bound = _load(sources, MODES.index(library.options.mode), verbose)
+    module = types.ModuleType(name)
+    module.__file__ = path
+    module.__dict__.update(bound)
+    return module
+
+
+# Modes that load_inline builds in parallel with the one that it waits for: ("check",) if the kernels will be checked.
+build_ahead: tuple[str, ...] = ()
+
+
+def _build_ahead(sources: Sources, mode: str) -> None:
+    with contextlib.suppress(Exception):  # the build that the caller waits for reports the error
+        build.build(sources, mode)
+
+
+# Called with the sources. The context that it returns is active while an extension is rebuilt for another mode.
+around_variant = contextlib.nullcontext
+
+
+def _load(sources: Sources, mode: int, verbose: bool = False) -> tuple[str, dict]:
+    """Return the path of the build for one mode, and its functions. Called in another mode, they load that build."""
+    made = build.build(sources, MODES[mode])
+    if verbose:
+        print(f"simt: {sources.name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
+    others: dict[int, dict] = {}
+
+    def of_mode(wanted: int) -> dict:
+        if wanted not in others:
+            with around_variant(sources):
+                others[wanted] = _load(sources, wanted)[1]
+        return others[wanted]
+
+    try:
+        return str(made.path), load_binder().load(str(made.path), mode, of_mode)
+    except ImportError as error:
+        raise cache.make_unusable_error(str(error)) from None
+
+
+def _list_sources(sources: str | Sequence[str] | None) -> list[str]:
+    if sources is None:
+        return []
+    return [sources] if isinstance(sources, str) else list(sources)
+
+
+def _list_functions(functions) -> dict[str, str] | None:
+    if functions is None:
+        return None
+    if isinstance(functions, str):
+        functions = [functions]
+    return dict(functions) if isinstance(functions, dict) else {f: f for f in functions}
+
+
+def _filter_flags(flags: list[str]) -> list[str]:
+    kept, take = [], False
+    for flag in flags:
+        if take:
+            kept.append(flag)
+            take = False
+        elif flag in ("-D", "-U", "-I", "-include"):
+            kept.append(flag)
+            take = True
+        elif re.match(r"-[DUI].", flag):
+            kept.append(flag)
+    return kept
+
+
+def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
+    """Return (kernel, grid, block) of the launches since the last call: at most the last 16, oldest first."""
+    return library.take_launches()
+
+
+# ---- faults ----
+
+
+def _make_kernel_error(reason, message, kernel, source, line, defined, block, thread, code) -> KernelError:
+    """Make the error for a fault that the runtime recorded. Find its source line from the code address."""
+    if not line:
+        found = find_source_lines(code)
+        source, line = next((place for place in map(found.__getitem__, code) if place), (source, defined))
+    return KernelError(reason, message, kernel, source, line, block, thread)
+
+
+# ---- replacing torch's load_inline ----
+
+
+def enable() -> bool:
+    """Replace torch.utils.cpp_extension.load_inline by simt's if there is no GPU. Return whether it was replaced."""
+    if torch.cuda.is_available():
+        return False
+    cpp_extension.load_inline = load_inline
+    return True
+
+
+def disable() -> None:
+    """Restore torch's own load_inline."""
+    cpp_extension.load_inline = _stock_load_inline

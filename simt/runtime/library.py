@@ -1,0 +1,165 @@
+"""Load the runtime library through ctypes, without torch; set options of launches and read what they recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from simt.devices import DEFAULT, DEVICES
+from simt.toolchain.compilers import MODES
+from simt.toolchain.runtime_library import build_runtime
+
+# The 32-bit pattern of memory that was never written: a NaN as float32, its halves NaNs as float16 and bfloat16
+GLOBAL_MARK = 0x7FC67FC6
+SHARED_MARK = 0x7FC57FC5  # the same in shared memory
+
+_GUARDS = {None: 0, "end": 1, "front": 2}
+
+
+class _Options(threading.local):
+    """The options of the next launches. threads: of the CPU, or None for $SIMT_THREADS or one thread per core."""
+
+    schedule: str | int = "forward"
+    guard: str | None = None
+    seconds: float = 30.0
+    device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
+    mode: str = "plain"
+    threads: int | None = None
+
+
+options = _Options()
+
+
+def ignore_tensors(on: bool) -> None:
+    """Do nothing. Without an extension there are no tensors."""
+
+
+# Turns guarding of new tensors on or off. simt/runtime/extension.py sets it to the hook of torch's allocator.
+guard_tensors: Callable[[bool], None] = ignore_tensors
+
+
+@lru_cache(maxsize=1)
+def load_library() -> ctypes.PyDLL:
+    """Load the runtime once per process. Its functions are short, so they keep the interpreter's lock."""
+    loaded = ctypes.PyDLL(str(build_runtime() / "libsimt_runtime.so"))
+    loaded.simt_set_options.argtypes = [ctypes.c_int, ctypes.c_ulonglong, ctypes.c_double, ctypes.c_int, ctypes.c_int]
+    loaded.simt_set_device.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_longlong)]
+    loaded.simt_now.restype = ctypes.c_ulonglong
+    loaded.simt_leaks.argtypes = [ctypes.c_ulonglong]
+    loaded.simt_count_begin.argtypes = [ctypes.c_uint64, ctypes.c_int]
+    for name in ("set_options", "set_guard", "set_device", "count_begin"):
+        getattr(loaded, f"simt_{name}").restype = None
+    for name in ("take_findings", "take_atomics", "leaks", "take_launches", "count_take"):
+        getattr(loaded, f"simt_{name}").restype = ctypes.c_char_p
+    return loaded
+
+
+# ---- options ----
+
+
+def read_threads() -> int:
+    """Return the number of CPU threads to use: $SIMT_THREADS, or one per core.
+
+    Raises ValueError if the variable is not a positive integer.
+    """
+    named = os.environ.get("SIMT_THREADS")
+    if not named:
+        return len(os.sched_getaffinity(0))
+    if not re.fullmatch(r"0*[1-9][0-9]{0,5}", named.strip()):
+        raise ValueError(
+            f"SIMT_THREADS is {named!r}. Set it to a positive integer, or unset it for one thread per core."
+        )
+    return int(named)
+
+
+def apply_options() -> None:
+    """Pass this thread's options to the runtime."""
+    runtime = load_library()
+    kind = {"forward": 0, "reverse": 1}.get(str(options.schedule), 2)
+    seed = int(options.schedule) & (2**64 - 1) if kind == 2 else 0
+    runtime.simt_set_options(
+        kind, seed, float(options.seconds), options.threads or read_threads(), MODES.index(options.mode)
+    )
+    checked = options.mode == "check"  # needs fenced memory, which is poisoned when it is new
+    guard = _GUARDS["end" if checked and options.guard is None else options.guard]
+    runtime.simt_set_guard(guard)
+    guard_tensors(guard != 0)
+    if options.device not in DEVICES:
+        raise ValueError(f"Unknown device {options.device!r}. Choose one of {', '.join(DEVICES)}.")
+    name, *figures = DEVICES[options.device].fields()
+    runtime.simt_set_device(name.encode(), (ctypes.c_longlong * len(figures))(*figures))
+
+
+@contextlib.contextmanager
+def run(
+    schedule: str | int | None = None,
+    guard: str | None = None,
+    seconds: float | None = None,
+    device: str | None = None,
+    mode: str | None = None,
+) -> Iterator[None]:
+    """Set options as simt.run() does, without torch, for the kernels of programs."""
+    names = ("schedule", "guard", "seconds", "device", "mode")
+    before = {name: getattr(options, name) for name in names}
+    if mode not in (None, *MODES):
+        raise ValueError(f"Unknown mode {mode!r}. Choose one of {', '.join(MODES)}.")
+    if guard not in _GUARDS:
+        raise ValueError(f"Unknown guard {guard!r}. Choose None, 'end' or 'front'.")
+    options.guard = guard
+    for name, value in zip(names, (schedule, guard, seconds, device, mode)):
+        if value is not None:
+            setattr(options, name, value)
+    try:
+        apply_options()
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(options, name, value)
+        apply_options()
+
+
+# ---- what launches recorded ----
+
+Place = tuple[str, int]  # a module's path and an offset in it
+
+
+def take_findings() -> list[dict]:
+    """Return the findings of checked launches (struct Finding in simt/src) and forget them."""
+    return _decode(load_library().simt_take_findings())
+
+
+def take_atomics() -> list[tuple[str, int, Place | None]]:
+    """Return the kernel, kind and place of the atomic operations of checked kernels and forget them."""
+    return _decode(load_library().simt_take_atomics())
+
+
+def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
+    """Return (kernel, grid, block) of the launches since the last call: at most the last 16, oldest first."""
+    return _decode(load_library().simt_take_launches())
+
+
+def now() -> int:
+    """Return the current moment, to pass to leaks()."""
+    return load_library().simt_now()
+
+
+def leaks(since: int) -> list[tuple[int, Place | None]]:
+    """Return the size and place of each allocation since a moment that the program has not freed."""
+    return _decode(load_library().simt_leaks(since))
+
+
+def _decode(text: bytes) -> list:
+    return [_to_tuples(each) for each in json.loads(text.decode(errors="replace"))]
+
+
+def _to_tuples(value):
+    """Convert lists to tuples: messages show coordinates as tuples, and places are dictionary keys."""
+    if isinstance(value, list):
+        return tuple(map(_to_tuples, value))
+    return {name: _to_tuples(each) for name, each in value.items()} if isinstance(value, dict) else value

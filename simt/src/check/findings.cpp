@@ -1,0 +1,247 @@
+// Collects the findings of the checks, and adds the place and the memory to each.
+#include "check/parts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <tuple>
+
+namespace simt {
+
+std::mutex check_mutex;
+
+namespace {
+
+using FindingKey = std::tuple<std::string, std::string, std::uintptr_t, int, int, std::uintptr_t>;
+std::map<FindingKey, Finding>& findings() {
+  static auto* all = new std::map<FindingKey, Finding>;
+  return *all;
+}
+std::map<std::uintptr_t, AtomicSite>& atomics() {
+  static auto* all = new std::map<std::uintptr_t, AtomicSite>;
+  return *all;
+}
+
+constexpr std::size_t most_findings = 200;
+std::uint64_t moment = 0;     // guarded by check_mutex
+
+auto order_of(const Finding& f) {
+  return std::tuple(f.block.z, f.block.y, f.block.x, f.thread.z, f.thread.y, f.thread.x, f.other_thread.z,
+                    f.other_thread.y, f.other_thread.x);
+}
+
+// The names of the kernel's parameters.
+std::vector<std::string> parameters(const Launch& launch) {
+  std::vector<std::string> names(1);
+  for (const char* c = launch.site.parameters; c && *c; ++c) {
+    if (*c == ',')
+      names.emplace_back();
+    else
+      names.back() += *c;
+  }
+  return names;
+}
+
+}  // namespace
+
+uint3 thread_at(unsigned linear, const dim3& block) {
+  return {linear % block.x, linear / block.x % block.y, linear / (block.x * block.y)};
+}
+
+const char* verb(unsigned access) { return access & atomically ? "atomic" : access & writing ? "write" : "read"; }
+
+std::uint64_t next_moment() {
+  std::lock_guard lock(check_mutex);
+  return ++moment;
+}
+
+void add_finding(Finding finding) {
+  std::lock_guard lock(check_mutex);
+  const FindingKey key{finding.check,  finding.what + finding.kernel + finding.message,
+                       finding.code,   finding.line,
+                       finding.column, finding.other_code};
+  if (!finding.first) finding.first = ++moment;
+  auto found = findings().find(key);
+  if (found == findings().end()) {
+    if (findings().size() < most_findings) findings().emplace(key, std::move(finding));
+    return;
+  }
+  // Which of several findings is reported must not depend on which worker came first.
+  const std::uint64_t count = found->second.count + finding.count;
+  finding.first = found->second.first = std::min(finding.first, found->second.first);
+  if (order_of(finding) < order_of(found->second)) found->second = std::move(finding);
+  found->second.count = count;
+}
+
+void report_finding(const Fault& fault) {
+  Finding finding;
+  finding.check = fault.reason;
+  finding.message = fault.message;
+  finding.kernel = fault.kernel;
+  finding.file = fault.file;
+  finding.line = fault.line ? fault.line : fault.code.empty() ? fault.defined : 0;
+  finding.in_thread = fault.in_thread;
+  finding.block = fault.block;
+  finding.thread = fault.thread;
+  finding.places = fault.code;
+  add_finding(std::move(finding));
+}
+
+std::vector<Finding> take_findings() {
+  std::lock_guard lock(check_mutex);
+  std::vector<Finding> all;
+  for (auto& [key, finding] : findings()) all.push_back(std::move(finding));
+  findings().clear();
+  return all;
+}
+
+void note_atomic(const void* code, unsigned kind, const char* kernel) {
+  std::lock_guard lock(check_mutex);
+  atomics().try_emplace(reinterpret_cast<std::uintptr_t>(code), AtomicSite{kind, kernel});
+}
+
+std::map<std::uintptr_t, AtomicSite> take_atomics() {
+  std::lock_guard lock(check_mutex);
+  return std::exchange(atomics(), {});
+}
+
+// ---- place and memory ----
+
+void Checker::locate(Finding& finding, const void* code) const { locate(finding, code, cursor.current); }
+
+void Checker::locate(Finding& finding, const void* code, unsigned thread) const {
+  const Launch& launch = *job_->launch;
+  finding.kernel = launch.site.kernel;
+  finding.file = launch.site.file;
+  finding.code = reinterpret_cast<std::uintptr_t>(code);
+  finding.in_thread = true;
+  finding.block = blockIdx;
+  finding.thread = thread_at(thread, blockDim);
+}
+
+void Checker::describe_other(Finding& finding, std::uint64_t k) const {
+  const dim3& grid = job_->launch->config.grid;
+  const std::uint64_t block = moment(k).block;
+  finding.has_other = true;
+  finding.other_block = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+                         static_cast<unsigned>(block / grid.x / grid.y)};
+  finding.other_thread = thread_at(key::thread(k), job_->launch->config.block);
+  finding.other_code = state_.text + (std::uintptr_t(key::site(k)) << 2);
+}
+
+void Checker::name(Finding& finding, const Region& region, std::uintptr_t address, std::size_t bytes) const {
+  const Launch& launch = *job_->launch;
+  finding.space = region.kind == Slot::shared ? "shared" : region.kind == Slot::local ? "local" : "global";
+  finding.element = bytes;
+  if (region.array >= 0)
+    finding.array = job_->arrays[static_cast<std::size_t>(region.array)].name;
+  else if (region.variable >= 0)
+    finding.array = job_->module->variables[static_cast<std::size_t>(region.variable)].name;
+  else if (region.array == -2) {
+    finding.array = dynamic_.name;
+    finding.element = dynamic_.element ? std::min(dynamic_.element, bytes) : bytes;
+  } else {
+    const auto names = parameters(launch);
+    for (unsigned i = 0; i < launch.argument_count; ++i) {
+      const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+      if (!pointer || pointer < region.base || pointer > region.base + region.bytes) continue;
+      finding.element = std::max<std::size_t>(1, std::min(launch.arguments[i].element, bytes));
+      finding.array = i < names.size() ? names[i] : "";
+      break;
+    }
+  }
+  finding.index = (static_cast<std::int64_t>(address) - static_cast<std::int64_t>(region.base)) /
+                  static_cast<std::int64_t>(finding.element);
+  if (address < region.base)
+    finding.index = -static_cast<std::int64_t>((region.base - address + finding.element - 1) / finding.element);
+  finding.elements = region.bytes / finding.element;
+}
+
+// ---- what warp exchanges report ----
+
+// Lanes in the mask have returned. Reports those that made the same call as often, but with another mask.
+void Checker::lanes_missing(const Meeting& meeting, unsigned warp, const WarpCall& call) {
+  const unsigned here = static_cast<unsigned>(__builtin_ctz(meeting.arrived));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!((meeting.mask & ~meeting.arrived) >> lane & 1) || call.times[lane] != call.times[here] ||
+        call.mask[lane] == meeting.mask)
+      continue;
+    char masks[2][16];
+    std::snprintf(masks[0], sizeof masks[0], "0x%08x", meeting.mask);
+    std::snprintf(masks[1], sizeof masks[1], "0x%08x", call.mask[lane]);
+    Finding finding;
+    finding.check = "warp_divergence";
+    locate(finding, nullptr, warp * 32 + here);
+    finding.line = meeting.line;
+    finding.message = "Thread " + coordinates(warp * 32 + here, blockDim) + " (lane " + std::to_string(here) +
+                      ") calls " + meeting.what + " with mask " + masks[0] + ", but lane " + std::to_string(lane) +
+                      ", which is in that mask, makes the same call with mask " + masks[1] +
+                      ". All lanes in a mask must pass the same mask.";
+    return add_finding(std::move(finding));
+  }
+}
+
+void read_of_absent(unsigned mask, unsigned source, const char* what, int line) {
+  Worker& worker = *this_worker;
+  if (!worker.checker) return;
+  const Critical critical(worker);
+  Finding finding;
+  finding.check = "warp_divergence";
+  checker_of(&worker)->locate(finding, nullptr);
+  finding.line = line;
+  const unsigned lane = cursor.current % 32;
+  const bool named = mask >> source & 1;
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  // The last lanes of a reduction read past the end of the mask, and the result does not depend on them.
+  finding.warning = !named && (std::strstr(what, "_down_") || std::strstr(what, "_up_"));
+  finding.message =
+      "Lane " + std::to_string(lane) + " reads lane " + std::to_string(source) + " by " + what + ", " +
+      (named ? "which is in the mask " + std::string(text) + " but has returned or does not exist"
+             : "which is not in the mask " + std::string(text)) +
+      (finding.warning ? ". The value is undefined, which is harmless only if it is not used."
+                       : ". The value is undefined. Read only from lanes in the mask that make this call.");
+  add_finding(std::move(finding));
+}
+
+void read_of_unwritten(unsigned source, const char* what, int line) {
+  Worker& worker = *this_worker;
+  if (!worker.checker) return;
+  const Critical critical(worker);
+  Finding finding;
+  finding.check = "uninitialized";
+  finding.what = "read";
+  checker_of(&worker)->locate(finding, nullptr);
+  finding.line = line;
+  finding.message = "Lane " + std::to_string(cursor.current % 32) + " reads a variable of lane " +
+                    std::to_string(source) + " by " + what + ", which was never written. Initialize it in every lane.";
+  add_finding(std::move(finding));
+}
+
+void check_index(const char* file, int line, int column, const char* type, std::int64_t index, const void* code) {
+  const Critical critical(*this_worker);
+  Finding finding;
+  finding.check = "out_of_bounds";
+  finding.what = "index";
+  finding.type = type;
+  finding.index = index;
+  finding.column = column;
+  checker_of(this_worker)->locate(finding, code);
+  finding.file = file;
+  finding.line = line;
+  add_finding(std::move(finding));
+}
+
+void check_overflow(const char* file, int line, const char* what, const char* type, const void* code) {
+  const Critical critical(*this_worker);
+  Finding finding;
+  finding.check = "int_overflow";
+  finding.what = what;
+  finding.type = type;
+  checker_of(this_worker)->locate(finding, code);
+  finding.file = file;
+  finding.line = line;
+  add_finding(std::move(finding));
+}
+
+}  // namespace simt

@@ -1,0 +1,155 @@
+// Checks the memory of an access: whether the kernel may use it, and whether it was ever written.
+#include <algorithm>
+#include <cstring>
+
+#include "check/parts.h"
+#include "run/instruction.h"
+
+namespace simt {
+
+// Reports an access outside all memory that the kernel may use, with the memory that was probably meant.
+void Checker::outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
+  Finding finding;
+  finding.check = "out_of_bounds";
+  finding.what = verb(access);
+  locate(finding, code);
+  const Launch& launch = *job_->launch;
+  const Region* nearest = nullptr;
+  std::uintptr_t distance = ~std::uintptr_t(0);
+  auto consider = [&](const Region& region, std::uintptr_t most) {
+    const std::uintptr_t end = region.base + region.bytes;
+    const std::uintptr_t away = address < region.base ? region.base - address : address < end ? 0 : address - end;
+    if (away > most || away >= distance) return;
+    nearest = &region;
+    distance = away;
+  };
+  // Shared memory first, and only addresses near it: its neighbours in the address space belong to the runtime.
+  for (const Region& region : shared_)
+    if (region.kind == Slot::shared) consider(region, region.array == -2 ? 256 * 1024 : 64 * 1024);
+  const auto room_end = reinterpret_cast<std::uintptr_t>(worker_.dynamic_shared);
+  if (!nearest && address >= room_end - 256 * 1024 && address < room_end + 4096) {
+    finding.space = "shared";
+    finding.index = static_cast<std::int64_t>(address - room_end);
+    finding.message = "no dynamic shared memory";
+    return add_finding(std::move(finding));
+  }
+  if (!nearest) {
+    constexpr std::uintptr_t far = std::uintptr_t(1) << 34;       // a 32-bit index times 8 bytes
+    std::size_t unused;
+    for (unsigned i = 0; i < launch.argument_count; ++i)
+      if (const Region* region = region_of(reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer), unused))
+        consider(*region, far);
+    for (const Region& region : checked.regions)
+      if (region.kind == Slot::global) consider(region, region.variable >= 0 ? 4096 : 1 << 20);
+  }
+  if (address >= 65536 && (!nearest || nearest->kind == Slot::global)) {
+    const Place place = meant_place(launch, address);
+    if (place.found && place.freed &&
+        (!nearest || distance > 1 << 20 || from_argument(launch, place, address) < distance)) {
+      finding.check = "illegal_address";
+      finding.message = "freed";
+      return add_finding(std::move(finding));
+    }
+  }
+  if (address < 65536 || !nearest) {
+    finding.check = "illegal_address";
+    finding.message = address < 65536 ? "null" : possible(address) ? "host" : "nowhere";
+    if (!possible(address)) finding.index = static_cast<std::int64_t>(address);
+    return add_finding(std::move(finding));
+  }
+  name(finding, *nearest, address, bytes);
+  if (address + bytes > nearest->base + nearest->bytes && address < nearest->base + nearest->bytes)
+    finding.message = "across";
+  add_finding(std::move(finding));
+}
+
+// Returns whether a byte with the poison's value was never written. A single byte may have the value by chance, so the
+// bytes around it must hold the poison too, in both of its values.
+static bool looks_unwritten(const Region& region, std::uintptr_t address, std::uint32_t poison) {
+  auto is_poison = [&](std::uintptr_t at) {
+    return *reinterpret_cast<const std::uint8_t*>(at) == static_cast<std::uint8_t>(poison >> 8 * (at % 4));
+  };
+  if (!is_poison(address)) return false;
+  int alike[2] = {};
+  const std::uintptr_t from = std::max(address / 16 * 16, region.base),
+                       to = std::min(address / 16 * 16 + 16, region.base + region.bytes);
+  for (std::uintptr_t at = from; at < to; ++at) alike[at % 2] += is_poison(at);
+  return alike[0] >= 2 && alike[1] >= 2 && alike[0] + alike[1] >= 6;
+}
+
+// Reports a read of memory that was never written. For shared memory the cells record this; other memory still holds
+// the poison.
+void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes,
+                        unsigned access, const void* code) {
+  std::size_t missing = 0, all = 0;
+  std::uintptr_t first = 0;
+  auto count = [&](bool is_missing, std::uintptr_t at) {
+    ++all;
+    if (is_missing && missing++ == 0) first = at;
+  };
+  if (region.kind == Slot::shared) {
+    if (!shadow->cells) return;
+    const std::size_t from = (address - region.base) >> shadow->shift,
+                      to = (address + bytes - 1 - region.base) >> shadow->shift;
+    for (std::size_t i = from; i <= to; ++i)
+      count(key::clock(shadow->cells[i].write) < key::clock(state_.began), region.base + (i << shadow->shift));
+  } else {
+    const std::uint32_t poison = region.kind == Slot::local ? local_poison : global_poison;
+    if (bytes == 2) {
+      std::uint16_t half;
+      std::memcpy(&half, reinterpret_cast<const void*>(address), 2);
+      count(half == static_cast<std::uint16_t>(poison), address);
+    }
+    if (bytes == 1) count(looks_unwritten(region, address, poison), address);
+    for (std::size_t at = (address + 3) / 4 * 4; bytes >= 4 && at + 4 <= address + bytes; at += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
+      count(word == poison, at);
+    }
+  }
+  if (missing == 0) return;
+  Finding finding;
+  finding.check = "uninitialized";
+  finding.what = verb(access);
+  finding.warning = missing < all;       // a struct that is copied whole may have padding
+  locate(finding, code);
+  name(finding, region, first, bytes);
+  if (region.kind == Slot::local) {
+    finding.elements = 0;
+    for (unsigned i = 1; i <= std::size(locals_); ++i) {
+      const LocalVariable& variable = locals_[(next_local_ - i) % std::size(locals_)];
+      if (first - variable.base >= variable.bytes) continue;
+      finding.array = variable.name;
+      finding.index = static_cast<std::int64_t>((first - variable.base) / finding.element);
+      finding.elements = variable.bytes / finding.element;
+      break;
+    }
+  }
+  add_finding(std::move(finding));
+}
+
+bool Checker::ignorable(std::uintptr_t address) const {
+  const auto own = reinterpret_cast<std::uintptr_t>(&threadIdx);       // the runtime's thread-local variables
+  if (address - (own - 65536) < 131072) {
+    for (const Region& region : shared_)
+      if (address - region.base + 4096 < region.bytes + 8192) return false;
+    return true;
+  }
+  return address - checked.host_low < checked.host_bytes;
+}
+
+// ---- local variables ----
+
+void Checker::declared(std::uintptr_t variable, std::size_t bytes, const char* name) {
+  locals_[next_local_++ % std::size(locals_)] = {variable, bytes, name};
+}
+
+void mark_local(void* variable, std::size_t bytes, const char* name) {
+  if (Checker* checker = checker_of(this_worker))
+    checker->declared(reinterpret_cast<std::uintptr_t>(variable), bytes, name);
+  auto* at = static_cast<char*>(variable);
+  for (std::size_t i = 0; i < bytes; ++i)
+    at[i] = reinterpret_cast<const char*>(&local_poison)[(reinterpret_cast<std::uintptr_t>(at) + i) % 4];
+}
+
+}  // namespace simt

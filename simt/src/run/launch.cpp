@@ -1,0 +1,278 @@
+// Runs launches, and keeps the CUDA errors of the host thread and the output of kernels.
+#include <simt/host.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "run/limits.h"
+#include "run/memory.h"
+#include "run/options.h"
+#include "run/pool.h"
+#include "run/worker.h"
+
+namespace simt {
+namespace {
+
+// The CUDA error that a GPU reports for a failed kernel.
+int code_of(const std::string& reason) {
+  if (reason == "out_of_bounds" || reason == "illegal_address") return 700;
+  if (reason == "kernel_timeout") return 702;
+  if (reason == "device_assert") return 710;
+  if (reason == "misaligned") return 716;
+  return 719;      // unspecified launch failure
+}
+
+Options current;
+Device current_device;
+
+// The errors of one host thread. As in CUDA, each host thread has its own.
+struct Errors {
+  int last = 0;
+  int newest = 0;             // the error that `text` describes
+  bool looked = true;         // the program has queried the newest error
+  bool sticky = false;        // a kernel faulted: every later call fails until Python takes the error,
+  int failed = 0;             // with this code
+  std::string text;
+  Fault launch;               // a launch that was refused, for Python
+  Fault fault;                // of a failed kernel; no reason: no kernel failed
+  std::vector<Fault> dropped;   // failed calls whose results the program ignores, in a checked program
+};
+thread_local Errors errors;
+
+std::mutex print_mutex;
+std::string printed;
+constexpr std::size_t print_limit = 1 << 20;
+
+std::mutex launched_mutex;
+std::deque<Launched> launched;
+constexpr std::size_t launched_kept = 16;
+
+void refuse(const Launch& launch, int code, const std::string& why) {
+  errors.last = errors.newest = code;
+  errors.looked = false;
+  errors.text = std::string("kernel ") + launch.site.kernel + " was not launched: " + why;
+  Fault fault;
+  fault.reason = "launch_error";
+  fault.message = "Kernel " + std::string(launch.site.kernel) + " was not launched: " + why;
+  fault.kernel = launch.site.kernel;
+  fault.file = launch.site.file;
+  fault.line = launch.site.line;
+  errors.launch = std::move(fault);
+}
+
+// Replaces the name of a pointer, through which a kernel was launched, by the kernel's own name.
+void name_kernel(Launch& launch, const Module& module) {
+  const auto head = module.heads.find(reinterpret_cast<std::uintptr_t>(launch.function));
+  if (head == module.heads.end()) return;
+  launch.site.kernel = head->second.name.c_str();
+  launch.site.parameters = head->second.parameters.c_str();
+  launch.site.defined = head->second.defined;
+}
+
+void note(const Launch& launch) {
+  std::lock_guard lock(launched_mutex);
+  launched.push_back({launch.site.kernel, launch.config.grid, launch.config.block});
+  if (launched.size() > launched_kept) launched.pop_front();
+}
+
+void find_arrays(Job& job) {
+  if (!job.module) return;
+  const std::string kernel = base_name(job.launch->site.kernel);
+  const auto& kernels = job.module->kernels;
+  const bool known = std::find(kernels.begin(), kernels.end(), kernel) != kernels.end();
+  // The arrays of the kernel and of device functions, which it may call; if the kernel is unknown, all arrays.
+  const auto code = reinterpret_cast<std::uintptr_t>(job.launch->function);
+  for (const auto& array : job.module->shared) {
+    if (array.owner == kernel && code && array.code && array.code != code) continue;      // of another instance
+    if (!known || array.owner == kernel || std::find(kernels.begin(), kernels.end(), array.owner) == kernels.end())
+      job.arrays.push_back(array);
+  }
+}
+
+void report_damage(const Launch& launch) {
+  const Place place = damaged();
+  if (!place.found || current.mode == Mode::check) return;      // the probes report it more precisely
+  std::string name = "a tensor";
+  std::string names = launch.site.parameters ? launch.site.parameters : "";
+  for (unsigned i = 0, at = 0; i < launch.argument_count; ++i) {
+    const auto comma = names.find(',', at);
+    const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+    if (pointer && pointer >= place.base && pointer <= place.base + place.bytes && at < names.size())
+      name = "`" + names.substr(at, comma == std::string::npos ? comma : comma - at) + "`";
+    at = comma == std::string::npos ? static_cast<unsigned>(names.size()) : static_cast<unsigned>(comma + 1);
+  }
+  Fault fault;
+  fault.reason = "out_of_bounds";
+  fault.message = "Kernel " + std::string(launch.site.kernel) + " wrote outside " + name + " (" +
+                  std::to_string(place.bytes) +
+                  " bytes): the bytes next to it have changed. Check the kernel's indices.";
+  fault.kernel = launch.site.kernel;
+  fault.file = launch.site.file;
+  fault.line = launch.site.line;
+  record(std::move(fault));
+}
+
+}  // namespace
+
+Options& options() { return current; }
+void set_device(const Device& device) { current_device = device; }
+const Device& device() { return current_device; }
+
+void run(const Launch& given) {
+  if (errors.sticky) return;      // as on a GPU: after a fault no kernel runs
+  Launch launch = given;
+  std::lock_guard one(pool().launching);
+  install_handlers();
+  Job job;
+  job.launch = &launch;
+  job.module = module_of(reinterpret_cast<std::uintptr_t>(launch.threads));
+  if (launch.site.defined == 0 && job.module) name_kernel(launch, *job.module);
+  job.blocks = 1ull * launch.config.grid.x * launch.config.grid.y * launch.config.grid.z;
+  job.schedule = current.schedule;
+  job.seed = current.seed;
+  find_arrays(job);
+  int code = 0;
+  const std::string why = refusal(launch, job, code);
+  if (!why.empty()) return refuse(launch, code, why);
+  note(launch);
+  const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
+  job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
+  const bool checks = current.mode == Mode::check && job.module;
+  const KernelAccess reach;
+  if (checks) begin_checked(job);
+  if (current.mode == Mode::count) begin_counting(job);
+  pool().run(job, launch.cooperative, current.seconds);
+  if (checks) {
+    end_checked(pool().checkers());
+    close_fences();
+  }
+  if (job.counting) end_counting(job);
+  if (job.timed_out && !fault_pending()) {
+    Fault fault;
+    fault.reason = "kernel_timeout";
+    fault.message = "The kernel did not end within the time limit.";
+    fault.kernel = launch.site.kernel;
+    fault.file = launch.site.file;
+    fault.line = launch.site.line;
+    record(std::move(fault));
+  }
+  report_damage(launch);
+  if (fault_pending()) {
+    errors.sticky = true;
+    take_fault(errors.fault);
+    errors.last = errors.newest = errors.failed = code_of(errors.fault.reason);
+    errors.text = "a kernel failed";
+    if (current.mode == Mode::check) report_finding(errors.fault);
+  }
+}
+
+int take_error() {
+  const int code = errors.last;
+  errors.looked = true;
+  errors.dropped.clear();
+  errors.last = 0;
+  return code;
+}
+
+int peek_error() {
+  errors.looked = true;
+  errors.dropped.clear();
+  return errors.last;
+}
+
+int sticky_error() { return errors.sticky ? errors.failed : 0; }
+
+void set_error(int code, const char* text) {
+  errors.last = errors.newest = code;
+  errors.text = text ? text : "";
+}
+
+void drop_error(const char* call, int code, const char* name, const char* file, int line) {
+  if (errors.sticky) return;      // a kernel's failure, which is reported in any case
+  Fault fault;
+  fault.reason = "unchecked_error";
+  fault.file = file;
+  fault.line = line;
+  const char* why = error_text(code);
+  std::string text = why ? why : std::string(call) + " failed";
+  if (text.ends_with('.')) text.pop_back();
+  fault.message = text + " (" + name + "), and the program ignores this error. Check the result of " + call + ".";
+  errors.dropped.push_back(std::move(fault));
+}
+
+const char* error_text(int code) {
+  return code != 0 && code == errors.newest && !errors.text.empty() ? errors.text.c_str() : nullptr;
+}
+
+bool finish_call(Fault& fault, bool threw) {
+  const bool unlooked = !errors.looked;
+  const bool refused = !errors.launch.reason.empty();
+  const Fault launch = std::move(errors.launch);
+  errors.launch = Fault{};
+  errors.sticky = false;
+  errors.looked = true;
+  errors.last = 0;
+  for (const Fault& dropped : std::exchange(errors.dropped, {})) report_finding(dropped);
+  if (!errors.fault.reason.empty()) {
+    fault = std::exchange(errors.fault, Fault{});
+    return true;
+  }
+  if (refused && (unlooked || threw)) {
+    fault = launch;
+    if (current.mode == Mode::check) {
+      Fault found = fault;
+      if (unlooked) {
+        found.reason = "unchecked_error";
+        found.message += " The program ignores this error. Call cudaGetLastError() after the launch.";
+      }
+      report_finding(found);
+    }
+    return true;
+  }
+  return false;
+}
+
+int print(const char* format, ...) {
+  char line[4096];
+  va_list arguments;
+  va_start(arguments, format);
+  if (current.program && !this_worker) {      // the host's own printf
+    const int written = std::vprintf(format, arguments);
+    va_end(arguments);
+    return written;
+  }
+  const int length = std::vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  Worker* worker = this_worker;
+  const bool was = worker && worker->in_kernel;
+  if (was) worker->in_kernel = false;      // an abort must not leave the lock held
+  {
+    std::lock_guard lock(print_mutex);
+    if (printed.size() < print_limit) {
+      printed += line;
+      if (printed.size() >= print_limit) printed += "\n[simt: further output of printf is discarded]\n";
+    }
+  }
+  if (was) {
+    worker->in_kernel = true;
+    if (worker->job->cancelled) leave_kernel(*worker);
+  }
+  return length;
+}
+
+std::vector<Launched> take_launches() {
+  std::lock_guard lock(launched_mutex);
+  const auto all = std::exchange(launched, {});
+  return {all.begin(), all.end()};
+}
+
+std::string take_printed() {
+  std::lock_guard lock(print_mutex);
+  return std::exchange(printed, std::string());
+}
+
+}  // namespace simt

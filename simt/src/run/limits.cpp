@@ -1,0 +1,134 @@
+// Checks a launch against the limits of the device: shape, shared memory, blocks of a cooperative launch.
+#include "run/limits.h"
+
+#include <simt/host.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+namespace simt {
+namespace {
+
+constexpr int invalid_value = 1;
+constexpr int invalid_configuration = 9;
+constexpr int cooperative_too_large = 720;
+
+std::mutex optin_mutex;
+std::map<const void*, int> optin;
+
+std::string number(unsigned long long n) {
+  std::string digits = std::to_string(n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+std::string shape(const dim3& d) {
+  return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+}
+
+// Returns the bytes of the kernel's static arrays; for a template, those of its largest instance.
+std::size_t static_shared(const Job& job, const std::string& kernel) {
+  std::map<std::string, std::size_t> bytes;
+  std::size_t most = 0;
+  for (const auto& array : job.arrays)
+    if (array.owner == kernel) most = std::max(most, bytes[array.function] += array.bytes);
+  return most;
+}
+
+// Returns the end of a sentence about a limit: the device that has it.
+std::string on_device() { return std::string(" on ") + device().name; }
+
+// Returns the threads of a block or the blocks of a grid.
+unsigned long long volume_of(const dim3& shape) { return 1ull * shape.x * shape.y * shape.z; }
+
+std::string shape_problem(const Launch& launch) {
+  const dim3 &grid = launch.config.grid, &block = launch.config.block;
+  const char* axes = "xyz";
+  const unsigned b[] = {block.x, block.y, block.z}, g[] = {grid.x, grid.y, grid.z};
+  const unsigned block_limit[] = {1024, 1024, 64}, grid_limit[] = {2147483647u, 65535, 65535};
+  for (int i = 0; i < 3; ++i) {
+    if (b[i] == 0) return "its block " + shape(block) + " has no thread along " + axes[i] + ".";
+    if (g[i] == 0)
+      return "its grid " + shape(grid) + " has no block along " + axes[i] +
+             ". Skip the launch when there is nothing to do.";
+  }
+  const unsigned long long threads = volume_of(block);
+  if (threads > max_threads)
+    return "its block " + shape(block) + " has " + number(threads) + " threads; the limit is 1,024 threads per block" +
+           on_device() + ".";
+  for (int i = 0; i < 3; ++i) {
+    if (b[i] > block_limit[i])
+      return "its block " + shape(block) + " is " + number(b[i]) + " threads along " + axes[i] + "; the limit is " +
+             number(block_limit[i]) + ".";
+    if (g[i] > grid_limit[i])
+      return "its grid " + shape(grid) + " is " + number(g[i]) + " blocks along " + axes[i] +
+             "; the limit along that axis is " + number(grid_limit[i]) + ".";
+  }
+  if (launch.site.max_threads && threads > static_cast<unsigned>(launch.site.max_threads))
+    return "its block has " + number(threads) + " threads, but __launch_bounds__ promises at most " +
+           number(launch.site.max_threads) + ". Change one of the two.";
+  return "";
+}
+
+// fixed: bytes of the kernel's static arrays.
+std::string shared_problem(const Launch& launch, std::size_t fixed) {
+  if (fixed > static_cast<std::size_t>(device().shared_per_block))
+    return "its __shared__ arrays take " + number(fixed) + " bytes; the limit is " + number(device().shared_per_block) +
+           " bytes per block (nvcc would not compile this kernel).";
+  const std::size_t all = fixed + launch.config.shared;
+  long long limit = device().shared_per_block;
+  {
+    std::lock_guard lock(optin_mutex);
+    // A template kernel's own address isn't known at its launch: any opt-in of its size counts.
+    for (const auto& [function, bytes] : optin)
+      if (!launch.function || function == launch.function)
+        limit = std::max<long long>(limit, bytes + static_cast<long long>(fixed));
+  }
+  if (all <= static_cast<std::size_t>(std::min(limit, device().shared_per_block_optin))) return "";
+  std::string text = "it requests " + number(all) + " bytes of shared memory per block; the limit is " +
+                     number(device().shared_per_block) + " bytes" + on_device();
+  if (all <= static_cast<std::size_t>(device().shared_per_block_optin))
+    text += ", or " + number(device().shared_per_block_optin) +
+            " after cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)";
+  else
+    text += ", and " + number(device().shared_per_block_optin) + " with cudaFuncSetAttribute";
+  return text + ".";
+}
+
+// Returns the problem of a cooperative launch whose blocks cannot all be resident at once, or an empty string.
+std::string residence_problem(const Launch& launch, std::size_t fixed) {
+  const std::size_t all = fixed + launch.config.shared;
+  const auto by_threads =
+      static_cast<unsigned long long>(device().threads_per_multiprocessor) / volume_of(launch.config.block);
+  const auto by_shared = all ? static_cast<unsigned long long>(device().shared_per_multiprocessor) / all : ~0ull;
+  const auto resident =
+      std::min({by_threads, by_shared, static_cast<unsigned long long>(device().blocks_per_multiprocessor)}) *
+      static_cast<unsigned long long>(device().multiprocessors);
+  const unsigned long long blocks = volume_of(launch.config.grid);
+  if (blocks <= resident) return "";
+  return "a cooperative launch needs all of its " + number(blocks) + " blocks on the device at once, but only " +
+         number(resident) + " fit" + on_device() + ".";
+}
+
+}  // namespace
+
+std::string refusal(const Launch& launch, const Job& job, int& code) {
+  code = invalid_configuration;
+  if (std::string why = shape_problem(launch); !why.empty()) return why;
+  const std::size_t fixed = static_shared(job, base_name(launch.site.kernel));
+  code = invalid_value;
+  if (std::string why = shared_problem(launch, fixed); !why.empty()) return why;
+  code = cooperative_too_large;
+  if (launch.cooperative)
+    if (std::string why = residence_problem(launch, fixed); !why.empty()) return why;
+  code = 0;
+  return "";
+}
+
+void allow_shared(const void* function, int bytes) {
+  std::lock_guard lock(optin_mutex);
+  optin[function] = bytes;
+}
+
+}  // namespace simt

@@ -1,0 +1,321 @@
+// Allocates device memory, keeps a registry of it for fault messages, and fences it with inaccessible pages.
+#include "run/memory.h"
+
+#include <simt/host.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "run/options.h"
+
+namespace simt {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+// Wide enough for a row or plane past the end; if address space is not limited, for any 32-bit index.
+std::size_t fence_bytes() {
+  static const std::size_t bytes = [] {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    return limit.rlim_cur == RLIM_INFINITY ? std::size_t(1) << 33 : std::size_t(1) << 20;
+  }();
+  return bytes;
+}
+
+constexpr std::size_t alignment = 16;       // of the address handed out: a float4 must fit
+constexpr std::size_t remembered = 256;     // freed allocations kept for messages
+
+struct Block {
+  std::size_t bytes;    // requested
+  char* map;            // start of the mapping, null for plain memory
+  std::size_t mapped;   // its length
+  char* data;           // accessible part
+  std::size_t room;     // length of the accessible part
+  std::uint64_t serial = 0;
+  std::uintptr_t code = 0;   // where a program allocated it
+  bool closed = false;       // the host may not touch it
+};
+
+std::mutex mutex;
+std::map<std::uintptr_t, Block>& live() {
+  static auto* blocks = new std::map<std::uintptr_t, Block>;   // never destroyed: tensors die late
+  return *blocks;
+}
+struct Freed {
+  std::uintptr_t base;
+  std::size_t bytes;
+};
+Freed freed[remembered];
+std::size_t freed_count = 0;
+Guard guard = Guard::none;
+std::uint64_t serial = 0;
+constexpr std::size_t most_open = 4096;
+std::vector<std::uintptr_t>& open_pages() {
+  static auto* pages = new std::vector<std::uintptr_t>;
+  return *pages;
+}
+
+std::size_t closed_blocks = 0;
+
+// Opens or closes a block for the host.
+void allow_access(const Block& block, bool reach) {
+  mprotect(block.data, block.room, reach ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+// Returns the live block that contains an address, or null.
+const Block* block_at(std::uintptr_t address) {
+  auto after = live().upper_bound(address);
+  if (after == live().begin()) return nullptr;
+  const auto& [base, block] = *std::prev(after);
+  return address < base + block.bytes ? &block : nullptr;
+}
+
+std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+void poison(char* from, std::size_t bytes) {
+  // The pattern is aligned to the memory's end of the mapping, a multiple of 4 in every case.
+  auto* words = reinterpret_cast<std::uint32_t*>(from);
+  std::fill(words, words + bytes / 4, global_poison);
+  std::memcpy(from + bytes / 4 * 4, &global_poison, bytes % 4);
+}
+
+void* plain(std::size_t bytes, Block& block) {
+  void* pointer = nullptr;
+  if (posix_memalign(&pointer, 64, std::max<std::size_t>(bytes, 64)) != 0) return nullptr;
+  block = {bytes, nullptr, 0, static_cast<char*>(pointer), bytes};
+  return pointer;
+}
+
+void* fenced(std::size_t bytes, Block& block) {
+  const std::size_t room = round_up(std::max<std::size_t>(bytes, 1), page);
+  if (room < bytes) return nullptr;
+  std::size_t fence = fence_bytes(), mapped = room + 2 * fence;
+  void* map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED && fence > 1 << 20) {       // thousands of tensors exhaust the address space
+    fence = 1 << 20;
+    mapped = room + 2 * fence;
+    map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (map == MAP_FAILED) return nullptr;
+  char* data = static_cast<char*>(map) + fence;
+  if (mprotect(data, room, PROT_READ | PROT_WRITE) != 0) {
+    munmap(map, mapped);
+    return nullptr;
+  }
+  block = {bytes, static_cast<char*>(map), mapped, data, room};
+  return guard == Guard::front ? data : data + room - round_up(bytes, alignment);
+}
+
+// Checks that the accessible bytes outside [base, base + bytes) still hold the poison. Restores it elsewhere, so that
+// a stray write is reported once.
+bool restore_slack(std::uintptr_t base, const Block& block) {
+  if (!block.map) return true;
+  const char* poison_bytes = reinterpret_cast<const char*>(&global_poison);
+  auto whole = [&](char* from, char* to) {
+    bool kept = true;
+    for (char* at = from; at < to; ++at) {
+      const char expected = poison_bytes[(at - block.data) % 4];
+      if (*at != expected) {
+        *at = expected;
+        kept = false;
+      }
+    }
+    return kept;
+  };
+  char* start = reinterpret_cast<char*>(base);
+  // A block much smaller than its page is checked near its edges only: 256 bytes each way.
+  char* low = std::max(block.data, start - 256);
+  char* high = std::min(block.data + block.room, start + block.bytes + 256);
+  const bool before = whole(low, start);
+  return whole(start + block.bytes, high) && before;
+}
+
+}  // namespace
+
+void set_guard(Guard value) {
+  std::lock_guard lock(mutex);
+  guard = value;
+}
+
+void* allocate(std::size_t bytes) { return allocate_at(bytes, __builtin_return_address(0)); }
+
+void* allocate_at(std::size_t bytes, const void* code) {
+  std::lock_guard lock(mutex);
+  Block block;
+  void* pointer = guard == Guard::none ? plain(bytes, block) : fenced(bytes, block);
+  if (!pointer) return nullptr;
+  poison(block.data, block.map ? block.room : block.bytes);
+  block.serial = ++serial;
+  block.code = reinterpret_cast<std::uintptr_t>(code);
+  live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;
+  return pointer;
+}
+
+void close_to_host(void* pointer) {
+  if (!options().program || options().mode != Mode::check) return;
+  std::lock_guard lock(mutex);
+  auto found = live().find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == live().end() || !found->second.map) return;
+  found->second.closed = true;
+  ++closed_blocks;
+  allow_access(found->second, false);
+}
+
+bool closed_to_host(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  const Block* block = block_at(address);
+  return block && block->closed;
+}
+
+void allow_access_to_all(bool reach) {
+  std::lock_guard lock(mutex);
+  if (closed_blocks == 0) return;
+  for (const auto& [base, block] : live())
+    if (block.closed) allow_access(block, reach);
+}
+
+namespace {
+// Opens the closed blocks that a copy touches. Holds no lock: the copy may fault.
+struct CopyAccess {
+  Block blocks[2];
+  int count = 0;
+  CopyAccess(const void* a, const void* b) {
+    std::lock_guard lock(mutex);
+    if (closed_blocks == 0) return;
+    for (const void* pointer : {a, b}) {
+      const Block* block = block_at(reinterpret_cast<std::uintptr_t>(pointer));
+      if (block && block->closed) blocks[count++] = *block;
+    }
+    for (int i = 0; i < count; ++i) allow_access(blocks[i], true);
+  }
+  ~CopyAccess() {
+    for (int i = 0; i < count; ++i) allow_access(blocks[i], false);
+  }
+};
+}  // namespace
+
+void move_bytes(void* target, const void* source, std::size_t bytes) {
+  const CopyAccess reached(target, source);
+  std::memmove(target, source, bytes);
+}
+
+void set_bytes(void* target, int byte, std::size_t bytes) {
+  const CopyAccess reached(target, nullptr);
+  std::memset(target, byte, bytes);
+}
+
+bool release(void* pointer) {
+  if (!pointer) return true;
+  std::lock_guard lock(mutex);
+  auto found = live().find(reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == live().end()) return false;
+  const Block block = found->second;
+  closed_blocks -= block.closed;
+  freed[freed_count++ % remembered] = {found->first, block.bytes};
+  live().erase(found);
+  if (block.map)
+    munmap(block.map, block.mapped);
+  else
+    std::free(pointer);
+  return true;
+}
+
+namespace {
+// Returns the block nearest to an address, and its distance.
+Place nearest_live(std::uintptr_t address, std::uintptr_t& distance) {
+  auto& blocks = live();
+  Place best;
+  distance = ~std::uintptr_t(0);
+  auto consider = [&](std::uintptr_t base, std::size_t bytes) {
+    const std::uintptr_t away = address < base           ? base - address
+                                : address < base + bytes ? 0
+                                                         : address - (base + bytes) + 1;
+    if (away >= distance) return;
+    distance = away;
+    best = {true, false, base, bytes};
+  };
+  auto after = blocks.upper_bound(address);
+  if (after != blocks.end()) consider(after->first, after->second.bytes);
+  if (after != blocks.begin()) consider(std::prev(after)->first, std::prev(after)->second.bytes);
+  if (distance > std::uintptr_t(1) << 32) return {};
+  return best;
+}
+}  // namespace
+
+Place live_place_of(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  std::uintptr_t distance;
+  return nearest_live(address, distance);
+}
+
+Place place_of(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  std::uintptr_t distance;
+  const Place nearest = nearest_live(address, distance);
+  if (distance == 0) return nearest;
+  for (std::size_t i = 1; i <= std::min(freed_count, remembered); ++i) {      // the newest first
+    const Freed& old = freed[(freed_count - i) % remembered];
+    if (address - old.base < old.bytes) return {true, true, old.base, old.bytes};
+  }
+  return nearest;
+}
+
+std::vector<Extent> extents() {
+  std::lock_guard lock(mutex);
+  std::vector<Extent> all;
+  all.reserve(live().size());
+  for (const auto& [base, block] : live()) all.push_back({base, block.bytes});
+  return all;
+}
+
+// Called by the handler of a fault in a kernel, which holds no lock of this file.
+bool open_fence(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  if (open_pages().size() >= most_open) return false;
+  const std::uintptr_t at = address / page * page;
+  for (const auto& [base, block] : live()) {
+    const auto map = reinterpret_cast<std::uintptr_t>(block.map);
+    if (!map || at < map || at >= map + block.mapped) continue;
+    if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;
+    open_pages().push_back(at);
+    return true;
+  }
+  return false;
+}
+
+void close_fences() {
+  std::lock_guard lock(mutex);
+  for (const std::uintptr_t at : open_pages()) {
+    madvise(reinterpret_cast<void*>(at), page, MADV_DONTNEED);
+    mprotect(reinterpret_cast<void*>(at), page, PROT_NONE);
+  }
+  open_pages().clear();
+}
+
+std::uint64_t now() {
+  std::lock_guard lock(mutex);
+  return serial;
+}
+
+std::vector<Leak> leaks(std::uint64_t since) {
+  std::lock_guard lock(mutex);
+  std::vector<Leak> all;
+  for (const auto& [base, block] : live())
+    if (block.code && block.serial > since) all.push_back({block.bytes, block.code});
+  return all;
+}
+
+Place damaged() {
+  std::lock_guard lock(mutex);
+  for (const auto& [base, block] : live())
+    if (!restore_slack(base, block)) return {true, false, base, block.bytes};
+  return {};
+}
+
+}  // namespace simt

@@ -1,0 +1,60 @@
+// Allocates device memory of the simulated GPU: poisoned when new and, on request, fenced by inaccessible pages.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <simt/runtime.h>
+
+namespace simt {
+
+enum class Guard : int { none, end, front };
+
+void set_guard(Guard guard);
+
+// The position of an address relative to the nearest allocation.
+struct Place {
+  bool found = false;
+  bool freed = false;
+  std::uintptr_t base = 0;
+  std::size_t bytes = 0;
+};
+Place place_of(std::uintptr_t address);
+Place live_place_of(std::uintptr_t address);      // considers live allocations only
+
+// The live allocations by address.
+struct Extent {
+  std::uintptr_t base;
+  std::size_t bytes;
+};
+std::vector<Extent> extents();
+
+// Opens the page of a fence that contains `address`, so that a kernel that accesses it keeps running. Returns false if
+// no fence contains it or too many pages are open. close_fences() closes all.
+bool open_fence(std::uintptr_t address);
+void close_fences();
+
+// Memory from cudaMalloc and similar functions that was allocated after `since` (from now()) and not freed.
+struct Leak {
+  std::size_t bytes;
+  std::uintptr_t code;     // where it was allocated
+};
+std::uint64_t now();
+std::vector<Leak> leaks(std::uint64_t since);
+SIMT_API void* allocate_at(std::size_t bytes, const void* code);  // code: null if no program frees it
+
+// In a checked program the host cannot access memory from cudaMalloc, as on a GPU: only kernels and copies can.
+bool closed_to_host(std::uintptr_t address);
+void allow_access_to_all(bool reach);
+struct KernelAccess {
+  KernelAccess() { allow_access_to_all(true); }
+  ~KernelAccess() { allow_access_to_all(false); }
+  KernelAccess(const KernelAccess&) = delete;
+};
+
+// First live allocation whose slack (the bytes between its end and its fence) was written; base 0 if none.
+Place damaged();
+
+}  // namespace simt

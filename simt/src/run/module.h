@@ -1,0 +1,62 @@
+// Declares a loaded extension: the addresses of its code and the static shared arrays of its kernels.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <simt/runtime.h>
+
+namespace simt {
+
+struct SharedArray {
+  std::string name;
+  std::string owner;  // the function's name, without template arguments and namespaces; empty outside of functions
+  std::string function;  // the function as a whole, so that instances of a template differ
+  std::uintptr_t code;  // its address, 0 if the file does not contain it
+  std::size_t offset;  // in the module's thread-local block
+  std::size_t bytes;
+};
+
+// A variable of the extension itself, __device__ or __constant__ in the source.
+struct Variable {
+  std::string name;  // empty for one of the compiler's or of a header's
+  std::size_t offset, bytes;
+};
+
+// The facts about a kernel that a launch through a pointer cannot get from the pointer.
+struct KernelHead {
+  std::string name;  // with template arguments
+  std::string parameters;  // their names, comma separated; empty where unknown
+  int defined = 0;  // its line, likewise
+};
+
+struct Module {
+  std::string path;
+  std::uintptr_t base;  // load address
+  std::uintptr_t low, high;  // its mapped range
+  std::uintptr_t data_low = 0, data_high = 0;  // the writable part of it
+  std::size_t tls_id;
+  std::vector<SharedArray> shared;
+  std::vector<SharedArray> guards;  // the compiler's own, of shared arrays of class type
+  std::vector<std::string> kernels;
+  std::vector<Variable> variables;
+  std::map<std::uintptr_t, KernelHead> heads;  // by the kernel's address
+
+  bool contains(std::uintptr_t address) const { return address >= low && address < high; }
+  char* address_of(const SharedArray& array) const;  // the calling thread's copy
+};
+
+bool find_library(const void* symbol, Module& module);  // finds the mapping of the library that contains `symbol`
+
+// Registers the module that contains `symbol`. `kernels` are the names of its kernels and `shared` those of its static
+// shared arrays, with a comma after each. heads: name, parameters and line of each kernel, separated by tabs, one
+// kernel per line.
+SIMT_API const Module* register_module(const void* symbol, const char* kernels, const char* shared,
+                                       const char* heads = nullptr);
+const Module* module_of(std::uintptr_t code);
+std::string base_name(const std::string& function);  // "void ns::k<float>(int)" -> "k"
+
+}  // namespace simt

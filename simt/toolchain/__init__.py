@@ -1,0 +1,1 @@
+"""Compilers, their cache, and what is read from what they built."""

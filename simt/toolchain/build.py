@@ -1,0 +1,231 @@
+"""Compile sources against precompiled headers and link them into an extension or a program; cache both steps."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from simt.errors import CompileError, Diagnostic, LinkError
+from simt.toolchain import cache
+from simt.toolchain.compilers import find_compiler, find_last_line, flags, run_compiler
+from simt.toolchain.diagnostics import read_diagnostics, read_link_errors
+from simt.toolchain.disassembly.blocks import write_blocks
+from simt.toolchain.headers import (
+    SIMT,
+    build_header,
+    choose_header,
+    include_flags,
+    list_closure,
+    make_header_key,
+    torch_folder,
+)
+from simt.toolchain.lines import TEXTS
+from simt.toolchain.runtime_library import build_base, build_runtime, make_base_key, make_runtime_key
+from simt.toolchain.units import Sources, Unit, check_declared, make_units
+
+_DISASSEMBLY = sorted((SIMT / "toolchain/disassembly").glob("*.py"))
+
+# ---- what is built once ----
+
+
+def is_warm(text: str = "") -> bool:
+    """Return whether warm_up(text) has nothing to do."""
+    return cache.has_entry("base", make_base_key()) and all(
+        cache.has_entry("header", make_header_key(*each)) for each in _list_headers(text)
+    )
+
+
+def is_program_warm(mode: str) -> bool:
+    """Return whether the parts of simt that a program needs are all built."""
+    return cache.has_entry("runtime", make_runtime_key()) and cache.has_entry(
+        "header", make_header_key("prelude_cuda", mode)
+    )
+
+
+def _list_headers(text: str) -> list[tuple[str, str]]:
+    """Return the names and modes of the precompiled headers of plain and checked builds.
+
+    They include the headers with every operator of torch if the sources in this text need them.
+    """
+    names = dict.fromkeys(("prelude", choose_header([text])))
+    return [(name, mode) for name in names for mode in ("plain", "check")]
+
+
+def warm_up(text: str = "") -> None:
+    """Build what the first kernel would wait for: the base and the headers of plain and checked builds.
+
+    text: any text that contains the sources, such as a Python file.
+    """
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text))]
+        for job in jobs:
+            job.result()
+
+
+# ---- extensions and programs ----
+
+
+@dataclass(frozen=True)
+class Built:
+    """A linked extension."""
+
+    path: Path
+    compiled: int  # units that this build compiled
+
+
+def build(sources: Sources, mode: str = "plain") -> Built:
+    """Build an extension in one of MODES.
+
+    Raises CompileError and its subclasses, NoCompiler, NoTorch, CacheError.
+    """
+    check_declared(sources)
+    units, kernels, shared = make_units(sources, mode)
+    return link(sources.name, units, kernels, shared, sources.links)
+
+
+def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], links: list[str]) -> Built:
+    """Compile the units, which have the same mode, and link them. kernels, shared: names that the units define."""
+    mode = units[-1].mode
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(_build_object, units))
+    folder = build_runtime()
+    torch = any(unit.header != "prelude_cuda" for unit in units)
+    headers = [(path / "headers").read_text(encoding="utf-8") for path, _ in objects]
+    # The list of basic blocks of a counted extension depends on the code that makes it.
+    reader = [path.read_text(encoding="utf-8") for path in _DISASSEMBLY] if mode == "count" else []
+    key = cache.hash_texts(
+        name,
+        make_base_key(),
+        *(str(path) for path, _ in objects),
+        *headers,
+        *links,
+        *reader,
+        ",".join(kernels),
+        ",".join(shared),
+    )
+    files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
+
+    def make(made: Path) -> None:
+        _link(made, files, folder, links, torch, mode)
+        if mode == "check":
+            (made / TEXTS).write_text(
+                "".join(f"{path}\n" for object, _ in objects for path in _list_texts(object)), encoding="utf-8"
+            )
+
+    place, _ = cache.find_or_make("extension", key, make)
+    compiled = sum(made for _, made in objects)
+    if compiled:
+        cache.trim("object", 1000)
+        cache.trim("extension", 1000)
+    return Built(place / "extension.so", compiled)
+
+
+# ---- compiling and linking ----
+
+
+def _build_object(unit: Unit) -> tuple[Path, bool]:
+    try:
+        return _build_object_with(unit)
+    except CompileError as error:
+        if unit.header != "prelude" or not _names_operators(error):
+            raise
+        return _build_object_with(replace(unit, header="prelude_full"))
+
+
+def _build_object_with(unit: Unit) -> tuple[Path, bool]:
+    key = cache.hash_texts(make_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
+    return cache.find_or_make(
+        "object", key, lambda made: _compile(unit, build_header(unit.header, unit.mode), made), _are_headers_unchanged
+    )
+
+
+def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
+    source = folder / "unit.cpp"
+    source.write_text(unit.text, encoding="utf-8")
+    command = [
+        find_compiler()[0],
+        *flags(unit.mode),
+        *unit.flags,
+        *include_flags(shim=True),
+        *find_compiler()[2].including(precompiled),
+        "-fdiagnostics-color=never",
+        find_compiler()[2].most_errors,
+        "-MMD",
+        "-MF",
+        str(folder / "unit.d"),
+        "-c",
+        str(source),
+        "-o",
+        str(folder / "unit.o"),
+    ]
+    result = run_compiler(command)
+    if result.returncode != 0:
+        raise CompileError(
+            read_diagnostics(result.stderr, unit) or [Diagnostic(unit.label, 0, 0, "error", find_last_line(result))]
+        )
+    listed = (folder / "unit.d").read_text(encoding="utf-8").replace("\\\n", " ")
+    paths = [Path(p.replace("\\ ", " ")) for p in re.split(r"(?<!\\)\s+", listed)[1:] if p]
+    preludes = list_closure(f"include/simt/{unit.header}.h")  # already part of the key
+    own = [p for p in paths if p not in (source, precompiled, *preludes)]
+    (folder / "headers").write_text(
+        "".join(f"{cache.hash_texts(p.read_text(encoding='utf-8', errors='replace'))} {p}\n" for p in own),
+        encoding="utf-8",
+    )
+
+
+def _list_texts(folder: Path) -> list[str]:
+    """Return the paths of the texts from which an object was compiled."""
+    return [
+        str(folder / "unit.cpp"),
+        *(line.split(" ", 1)[1] for line in (folder / "headers").read_text(encoding="utf-8").splitlines()),
+    ]
+
+
+def _are_headers_unchanged(folder: Path) -> bool:
+    """Return whether the student's headers from which an object was compiled are unchanged."""
+    try:
+        lines = [line.split(" ", 1) for line in (folder / "headers").read_text(encoding="utf-8").splitlines()]
+        return all(cache.hash_texts(Path(p).read_text(encoding="utf-8", errors="replace")) == key for key, p in lines)
+    except OSError:
+        return False
+
+
+def _names_operators(error: CompileError) -> bool:
+    """Return whether the light header may be the cause: an operator that is found without naming its namespace."""
+    import torch
+
+    for d in error.diagnostics:
+        undeclared = re.match(r"‘(\w+)’ was not declared|there are no arguments to ‘(\w+)’", d.message)
+        if undeclared and hasattr(torch.ops.aten, undeclared[1] or undeclared[2]):
+            return True
+        if re.search(r"incomplete type ‘(?:struct |class )?(?:at|torch|c10)::", d.message):
+            return True
+    return False
+
+
+def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[str], torch: bool, mode: str) -> None:
+    # The extension keeps no paths to the libraries: Python has already loaded them.
+    libraries = [
+        f"-L{runtime_folder}",
+        "-lsimt_runtime",
+        *([f"-L{torch_folder() / 'lib'}", "-ltorch_cpu", "-lc10"] if torch else []),
+    ]
+    command = [
+        find_compiler()[0],
+        "-shared",
+        *map(str, objects),
+        "-o",
+        str(folder / "extension.so"),
+        *libraries,
+        "-Wl,-z,defs",
+        *links,
+    ]
+    result = run_compiler(command)
+    if result.returncode == 0:
+        if mode == "count":
+            write_blocks(folder / "extension.so")
+        return
+    found = read_link_errors(result.stderr) or [find_last_line(result)]
+    raise LinkError([Diagnostic("", 0, 0, "error", message) for message in found])

@@ -1,0 +1,150 @@
+"""Cache built files: one folder per key, complete or absent, even when a build is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from simt.errors import CacheError
+from simt.toolchain.removal import REMOVAL_SECONDS, remove_tree
+
+
+def cache_dir() -> Path:
+    """Return the cache's folder: $SIMT_CACHE, or simt in the user's cache folder."""
+    return _read_folder("SIMT_CACHE") or user_cache() / "simt"
+
+
+def shared_dir() -> Path | None:
+    """Return $SIMT_CACHE_SHARED: another cache, which is read first and never written to."""
+    return _read_folder("SIMT_CACHE_SHARED")
+
+
+def user_cache() -> Path:
+    """Return the folder for all programs' caches: $XDG_CACHE_HOME, or .cache in the user's home."""
+    return _read_folder("XDG_CACHE_HOME") or Path.home() / ".cache"
+
+
+def _read_folder(variable: str) -> Path | None:
+    """Return the folder that a variable names as an absolute path, with `~` expanded; None if it is not set."""
+    named = os.environ.get(variable)
+    return Path(named).expanduser().absolute() if named else None
+
+
+def make_unusable_error(why: str) -> CacheError:
+    """Return the error to raise when the cache cannot be used. why: the reason, as part of a sentence."""
+    return CacheError(
+        f"The folder for built extensions, {cache_dir()}, cannot be used ({why}). Set SIMT_CACHE to a writable folder "
+        "on a disk with 1 GB free."
+    )
+
+
+def free_bytes() -> int:
+    """Return the bytes that are free for the cache. Raises OSError where its folder cannot be made."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    return shutil.disk_usage(cache_dir()).free
+
+
+def hash_texts(*parts: str) -> str:
+    """Return a key for the files that are built from these texts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:".encode())
+        digest.update(part.encode())
+    return digest.hexdigest()[:32]
+
+
+def find_or_make(kind: str, key: str, make, current=lambda place: True) -> tuple[Path, bool]:
+    """Return the folder of `kind` and `key`, and whether this call made it.
+
+    make(folder) fills the folder if it is missing, or if current(folder) is false because it is out of date.
+    A folder appears by a rename, with a list of its files and their sizes, so that an incomplete folder is rebuilt. The
+    lock belongs to the operating system and ends with its process, so that a killed build blocks no other.
+    Raises CacheError if the cache cannot be used.
+    """
+    shared = shared_dir()
+    if shared and _is_whole(shared / kind / key) and current(shared / kind / key):
+        return shared / kind / key, False
+    try:
+        return _find_or_make(cache_dir() / kind / key, make, current)
+    except OSError as error:
+        raise make_unusable_error(error.strerror or str(error)) from None
+
+
+def _find_or_make(place: Path, make, current) -> tuple[Path, bool]:
+    if _is_whole(place) and current(place):
+        with contextlib.suppress(OSError):  # the cache may be read-only
+            os.utime(place)
+        return place, False
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(place.parent).free < _MIN_FREE:  # otherwise the compiler would fail half a minute later
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    from filelock import FileLock  # here, so that cache_dir() does not wait for the import
+
+    # Lock files are never removed: otherwise two processes could hold the same lock. A few locks serve all keys.
+    with FileLock(place.parent / f".lock-{place.name[:2]}"):
+        if _is_whole(place) and current(place):
+            return place, False
+        remove_tree(place)
+        _sweep(place)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
+        try:
+            make(unfinished)
+            (unfinished / _LIST).write_text(
+                "".join(f"{p.stat().st_size} {p.name}\n" for p in sorted(unfinished.iterdir())), encoding="utf-8"
+            )
+            unfinished.rename(place)
+        finally:
+            remove_tree(unfinished)
+    return place, True
+
+
+_LIST = ".files"
+_MIN_FREE = 1 << 20  # bytes
+
+
+def has_entry(kind: str, key: str) -> bool:
+    """Return whether the cache has this entry."""
+    return any(_is_whole(folder / kind / key) for folder in (shared_dir(), cache_dir()) if folder)
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        files = [line.split(" ", 1) for line in (place / _LIST).read_text(encoding="utf-8").splitlines()]
+        return all((place / name).stat().st_size == int(size) for size, name in files)
+    except (OSError, ValueError):
+        return False
+
+
+def _sweep(place: Path) -> None:
+    """Remove the unfinished folders of killed builds: those of this key, whose lock the caller holds, and all others
+    older than an hour.
+    """
+    for left in place.parent.glob(".*-*"):
+        with contextlib.suppress(OSError):
+            age = time.time() - left.lstat().st_mtime
+            if not left.is_symlink() and left.is_dir() and (left.name.startswith(f".{place.name}-") or age > 3600):
+                remove_tree(left)
+
+
+def trim(kind: str, keep: int) -> None:
+    """Remove all entries of a kind except the `keep` most recently used. Raises nothing, whatever is in the entries."""
+    deadline = time.monotonic() + REMOVAL_SECONDS
+    for old in _list_entries(cache_dir() / kind)[keep:]:
+        remove_tree(old, deadline - time.monotonic())
+
+
+def _list_entries(folder: Path) -> list[Path]:
+    """Return the entries in a kind's folder, the last used first."""
+    found: list[tuple[float, str]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
+    return [Path(path) for _, path in sorted(found, reverse=True)]

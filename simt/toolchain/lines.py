@@ -1,0 +1,138 @@
+"""Find the source lines of addresses in compiled extensions, with one call of addr2line per extension."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+# The labels of the student's sources in #line: the arguments of load_inline. add_labels() adds a program's files.
+_STUDENTS = re.compile(r"(?:.*/)?((?:cuda|cpp)_sources(?:\[\d+\])?):(\d+)")
+_labels: set[str] = set()
+_known: dict[tuple[str, int], tuple[str, int] | None] = {}
+
+
+def add_labels(labels: Iterable[str]) -> None:
+    """Add the labels of a program's files to the student's labels."""
+    _labels.update(labels)
+
+
+def find_source_lines(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], tuple[str, int] | None]:
+    """Return, for each (module's path, offset), the innermost (label, line) in the student's sources, or None."""
+    places = set(places)
+    unknown: dict[str, list[int]] = {}
+    for path, offset in places:
+        if (path, offset) not in _known:
+            unknown.setdefault(path, []).append(offset)
+    for path, offsets in unknown.items():
+        _known.update({(path, offset): place for offset, place in _run_addr2line(path, offsets).items()})
+    return {place: _known.get(place) for place in places}
+
+
+def _run_addr2line(path: str, offsets: list[int]) -> dict[int, tuple[str, int] | None]:
+    command = ["addr2line", "-a", "-i", "-e", path]
+    try:
+        out = subprocess.run(
+            command,
+            input="".join(f"{o:#x}\n" for o in offsets),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=60,
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return dict.fromkeys(offsets)
+    found: dict[int, tuple[str, int] | None] = {}
+    current = None
+    for line in out.splitlines():
+        if re.fullmatch(r"0x[0-9a-f]+", line):
+            current = int(line, 16)
+            found[current] = None
+        elif current is not None and found[current] is None:
+            found[current] = _parse_place(line)
+    return found
+
+
+def _parse_place(text: str) -> tuple[str, int] | None:
+    """Return the label and line that addr2line's `text` names, or None if the line is not the student's."""
+    if match := _STUDENTS.match(text):
+        file, number = match[1], match[2]
+    else:
+        file, _, number = re.sub(r" \(discriminator \d+\)$", "", text).rpartition(":")
+        file = next(
+            (label for label in sorted(_labels, key=len, reverse=True) if file == label or file.endswith("/" + label)),
+            "",
+        )
+    return (file, int(number)) if file and number.isdigit() and int(number) else None
+
+
+# ---- the text that was compiled ----
+
+TEXTS = "texts"  # file in a checked extension's folder with the paths of its compiled texts, one per line
+
+
+def compiled_lines(text: str) -> dict[tuple[str, int], str]:
+    """Return the lines of a text with #line marks, by the label and number from the marks."""
+    lines, label, number = {}, "", 0
+    for line in text.split("\n"):
+        mark = re.match(r'#line (\d+) "([^"]+)"$', line)
+        if mark:
+            label, number = mark[2], int(mark[1])
+            continue
+        if label:
+            lines[label, number] = line
+            number += 1
+    return lines
+
+
+@lru_cache(maxsize=8)
+def _read_texts(module: str) -> dict[tuple[str, int], str]:
+    try:
+        paths = (Path(module).parent / TEXTS).read_text(encoding="utf-8").splitlines()
+        return {
+            place: line
+            for path in paths
+            for place, line in compiled_lines(Path(path).read_text(encoding="utf-8")).items()
+        }
+    except OSError:
+        return {}
+
+
+def find_indexed_array(module: str, label: str, line: int, column: int) -> str:
+    """Return the name of the array that is indexed at this place of the text from which `module` was compiled, or "".
+
+    For an index expression, g++ reports the place of the closing bracket and clang the beginning of the expression. In
+    a macro both report the place of the macro's name.
+    """
+    lines = _read_texts(module)
+    here = lines.get((label, line), "")
+    if here[column - 1 : column] != "]":
+        return _find_array_at(here[column - 1 :], lines)
+    before = "\n".join(lines.get((label, n), "") for n in range(line - 3, line)) + "\n" + here[:column]
+    while before.endswith("]"):
+        depth = 0
+        for at in range(len(before) - 1, -1, -1):
+            depth += (before[at] == "]") - (before[at] == "[")
+            if depth == 0:
+                break
+        before = before[:at].rstrip()
+    name = re.search(r"[A-Za-z_]\w*$", before)
+    return name[0] if name else ""
+
+
+def _find_array_at(text: str, lines: dict[tuple[str, int], str]) -> str:
+    """Return the array in the expression at the beginning of `text`: a member, a variable, or a macro's only array."""
+    if match := re.match(r"(?:[A-Za-z_]\w*\s*(?:\.|->)\s*)*([A-Za-z_]\w*)\s*\[", text):
+        return match[1]
+    macro = re.match(r"[A-Za-z_]\w*", text)
+    bodies = [
+        match[1]
+        for line in lines.values()
+        if macro and (match := re.match(rf"\s*#\s*define\s+{macro[0]}\b(?:\([^)]*\))?(.*)", line))
+    ]
+    names = {name for body in bodies for name in re.findall(r"([A-Za-z_]\w*)\s*\[", body)}
+    return names.pop() if len(names) == 1 else ""

@@ -1,0 +1,116 @@
+"""Build the runtime library, the probes and the binder from simt/src, once for all extensions and programs."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+
+from simt.toolchain import cache
+from simt.toolchain.compilers import find_compiler, flags, run_or_fail
+from simt.toolchain.headers import SIMT, include_flags, make_key, torch_folder
+
+_SOURCES = SIMT / "src"
+_ROOMS = ("src", "run", "check", "count", "process")  # in the order in which they are linked
+
+
+def _list_sources() -> list[str]:
+    """Return the sources of the runtime's library, by their paths in simt/src without ".cpp"."""
+    sources = sorted(_SOURCES.rglob("*.cpp"), key=lambda path: (_ROOMS.index(path.parent.name), path.name))
+    return [_name(path) for path in sources if path.stem != "bind" and not path.stem.startswith("probe_")]
+
+
+def _list_probes() -> list[str]:
+    """Return the sources of the probes, which are linked into each extension of their mode."""
+    return sorted(_name(path) for path in _SOURCES.rglob("probe_*.cpp"))
+
+
+def _find_binder() -> str:
+    return _name(next(_SOURCES.rglob("bind.cpp")))
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(_SOURCES).with_suffix("").as_posix()
+
+
+@lru_cache(maxsize=1)
+def make_runtime_key() -> str:
+    """Return the key of the runtime's library and the probes."""
+    return cache.hash_texts(*(make_key(f"src/{name}.cpp") for name in (*_list_sources(), *_list_probes())))
+
+
+@lru_cache(maxsize=1)
+def make_base_key() -> str:
+    """Return the key of the binder."""
+    return cache.hash_texts(make_runtime_key(), make_key(f"src/{_find_binder()}.cpp"))
+
+
+def build_runtime() -> Path:
+    """Return the folder with the runtime library and the probes; build them if they are missing (about 10 s)."""
+    place, made = cache.find_or_make("runtime", make_runtime_key(), _make_runtime)
+    if made:
+        cache.trim("runtime", 3)
+    return place
+
+
+def build_base() -> Path:
+    """Return the folder with the binder; build the binder and the runtime if they are missing (about 20 s)."""
+    place, made = cache.find_or_make("base", make_base_key(), _make_base)
+    if made:
+        cache.trim("base", 3)
+        cache.trim("part", 60)
+    return place
+
+
+def _make_runtime(folder: Path) -> None:
+    sources, probes = _list_sources(), _list_probes()
+    names = (*sources, *probes)
+    with ThreadPoolExecutor(2) as pool:
+        parts = dict(zip(names, pool.map(_build_part, names)))
+    run_or_fail(
+        [
+            find_compiler()[0],
+            "-shared",
+            *(str(parts[name]) for name in sources),
+            "-o",
+            str(folder / "libsimt_runtime.so"),
+            "-Wl,-soname,libsimt_runtime.so",
+            "-Wl,-z,defs",
+            "-lpthread",
+            "-ldl",
+        ]
+    )
+    for name in probes:
+        shutil.copy(parts[name], folder)
+
+
+def _make_base(folder: Path) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        binder, needed = pool.submit(_build_part, _find_binder()), pool.submit(build_runtime)
+        libraries = [
+            f"-L{needed.result()}",
+            "-lsimt_runtime",
+            f"-L{torch_folder() / 'lib'}",
+            "-ltorch_python",
+            "-ltorch_cpu",
+            "-ltorch",
+            "-lc10",
+        ]
+        run_or_fail(
+            [find_compiler()[0], "-shared", str(binder.result()), "-o", str(folder / "_simt_bind.so"), *libraries]
+        )
+
+
+def _build_part(name: str) -> Path:
+    """Return the object of one source; compile it if it is missing or the source has changed."""
+    place, _ = cache.find_or_make("part", make_key(f"src/{name}.cpp"), lambda folder: _make_part(folder, name))
+    return place / f"{Path(name).name}.o"
+
+
+def _make_part(folder: Path, name: str) -> None:
+    own = [f"-I{SIMT / 'include'}", f"-I{SIMT / 'src'}"]
+    if name == _find_binder():  # large, and its speed does not matter to kernels
+        own = ["-O1", *include_flags(python=True)]
+    source, target = _SOURCES / f"{name}.cpp", folder / f"{Path(name).name}.o"
+    run_or_fail([find_compiler()[0], *flags(), *own, "-c", str(source), "-o", str(target)])

@@ -1,0 +1,234 @@
+"""Make translation units from sources: rewritten text, #line marks, bindings, and names for the runtime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simt.errors import CompileError, Diagnostic, MissingSources, UndeclaredFunction
+from simt.frontend.declarations import Kernel
+from simt.frontend.rewrite import Rewritten, rewrite
+from simt.frontend.source import Source
+from simt.toolchain.compilers import unrolls_loops
+from simt.toolchain.headers import choose_header
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A translation unit. label: its name in messages; text: with #line marks."""
+
+    label: str
+    text: str
+    header: str  # precompiled: "prelude", "prelude_full" (with every operator of torch) or "prelude_cuda" (without)
+    flags: tuple[str, ...]
+    lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
+    mode: str = "plain"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The arguments of a load_inline call, from which an extension can be built in any mode.
+
+    functions: names to bind and their docstrings, or None if the sources define the binding. parsed_cpp, parsed_cuda:
+    the sources, parsed once for all modes.
+    """
+
+    name: str
+    cpp: list[str]
+    cuda: list[str]
+    functions: dict[str, str] | None
+    flags: list[str]
+    links: list[str]
+    parsed_cpp: list[Source] = field(init=False, repr=False, compare=False)
+    parsed_cuda: list[Source] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parsed_cpp", _parse(self.cpp, "cpp_sources"))
+        object.__setattr__(self, "parsed_cuda", _parse(self.cuda, "cuda_sources"))
+
+
+def _parse(texts: list[str], kind: str) -> list[Source]:
+    return [Source(text, kind if len(texts) == 1 else f"{kind}[{i}]") for i, text in enumerate(texts)]
+
+
+def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list[str]]:
+    """Return the units of an extension, the names of its kernels, and the names of its static shared variables.
+
+    Raises CompileError and its subclasses if a source is refused or the bindings contradict each other.
+    """
+    functions, flags = sources.functions, tuple(sources.flags)
+    cpp = [rewrite(s, cuda=False) for s in sources.parsed_cpp]
+    cuda = rewrite_all(sources.parsed_cuda, mode)
+    _check_bindings([r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand], functions)
+    kernels = list(dict.fromkeys(name for r in cuda for name in r.kernels))
+    shared = list(dict.fromkeys(name for r in cuda for name in r.shared))
+    units = []
+    if cpp or functions:
+        text = _mark_lines(cpp) + _make_binding(functions)
+        # This unit has no kernels and needs no probes: one object serves all modes.
+        units.append(Unit("cpp_sources", text, _choose_header(cpp), flags, number_lines(sources.parsed_cpp)))
+    if cuda:
+        text = (
+            include_ptx(cuda)
+            + _choose_macros(cuda)
+            + declare_names(kernels, shared, [c for r in cuda for c in r.constants])
+            + _mark_lines(cuda)
+        )
+        lines = number_lines(sources.parsed_cuda)
+        units.append(Unit("cuda_sources", text, _choose_header(cuda), flags, lines, mode))
+    return units, kernels, shared
+
+
+def rewrite_all(sources: list[Source], mode: str, known: Mapping[str, Kernel] | None = None) -> list[Rewritten]:
+    """Rewrite CUDA sources for a build in one of MODES. known: kernels of other files that each source may launch."""
+    return [rewrite(s, checked=mode == "check", unrolled=unrolls_loops(mode), known=known) for s in sources]
+
+
+def number_lines(sources: list[Source]) -> dict[tuple[str, int], str]:
+    """Return the lines of the sources by label and number, from 1."""
+    return {(s.label, n): line for s in sources for n, line in enumerate(s.lines, 1)}
+
+
+# Macros for CUDA's qualifiers, which may occur in the student's own headers. In the sources they are rewritten.
+CUDA_MACROS = """#define __CUDACC__ 1
+#define __CUDA_ARCH__ 750
+#define __NVCC__ 1
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __shared__ static __thread
+#define __forceinline__ __inline__ __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __device_builtin__
+"""
+
+
+def _choose_macros(rewritten: list[Rewritten]) -> str:
+    """Return CUDA_MACROS for the oldest GPU that has the TF32 fragments and the PTX of the sources, so that code for
+    older GPUs is left out.
+    """
+    newest = max(75, *(80 * ("precision::tf32" in r.source.text) for r in rewritten), *(r.ptx for r in rewritten))
+    return CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {newest}0")
+
+
+def include_ptx(rewritten: list[Rewritten]) -> str:
+    """Return the #include after the prelude for sources with inline PTX or addresses for it, else ""."""
+    needed = any(r.ptx or any(word.startswith("__cvta_") for word in r.source.words) for r in rewritten)
+    return "#include <simt/ptx.h>\n" if needed else ""
+
+
+def _mark_lines(rewritten: list[Rewritten]) -> str:
+    return "".join(f'#line 1 "{r.source.label}"\n{r.text}\n' for r in rewritten)
+
+
+def _make_binding(functions: dict[str, str] | None) -> str:
+    if functions is None:
+        return ""
+    lines = [
+        '#line 1 "functions"',
+        'extern "C" SIMT_API void simt_functions(void* into) {',
+        "auto& all = *static_cast<std::vector<::simt::Function>*>(into);",
+    ]
+    for name, doc in functions.items():
+        escaped = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        lines.append(f'all.push_back(::simt::make_function("{name}", &{name})); all.back().doc = "{escaped}";')
+    return "\n".join([*lines, "}", ""])
+
+
+def declare_names(kernels: list[str], shared: list[str], constants: list[str]) -> str:
+    """Return the text that passes the names of kernels, static shared variables and constants to the runtime."""
+    texts = {"simt_kernel_names": kernels, "simt_shared_names": shared, "simt_constant_names": constants}
+    return '#line 1 "names"\n' + "".join(
+        f'extern "C" SIMT_API const char {symbol}[]; const char {symbol}[] = "{"".join(n + "," for n in names)}";\n'
+        for symbol, names in texts.items()
+    )
+
+
+def _choose_header(sources: list[Rewritten]) -> str:
+    return choose_header([s.text for s in sources])
+
+
+# ---- checks of mistakes for which torch's load_inline reports an obscure error ----
+
+
+def check_declared(sources: Sources) -> None:
+    """Raise MissingSources or UndeclaredFunction if cpp_sources does not declare every function to bind."""
+    words = set().union(*(s.words for s in sources.parsed_cpp))
+    missing = [name for name in sources.functions or {} if name not in words]
+    if not missing:
+        return
+    listed = " and ".join(f"`{name}`" for name in missing)
+    declared = _find_signature(missing[0], sources.cuda)
+    remedy = (
+        f" Add its declaration, `{declared};`, to cpp_sources." if declared else " Add its declaration to cpp_sources."
+    )
+    if not any(s.strip() for s in sources.cpp):
+        raise MissingSources(
+            [
+                Diagnostic(
+                    "cpp_sources",
+                    0,
+                    0,
+                    "error",
+                    f"functions= names {listed}, but cpp_sources is empty. The binding needs the function's "
+                    f"declaration.{remedy}",
+                )
+            ]
+        )
+    raise UndeclaredFunction(
+        [
+            Diagnostic(
+                "cpp_sources", 0, 0, "error", f"functions= names {listed}, which cpp_sources does not declare.{remedy}"
+            )
+        ]
+    )
+
+
+def _find_signature(name: str, cuda: list[str]) -> str:
+    """Return the head of the function's definition in the CUDA sources, on one line, or "" if there is none."""
+    for source in cuda:
+        match = re.search(
+            rf"^[ \t]*((?:[\w:<>,&*]+[ \t]+)+{re.escape(name)}\s*\([^;{{]*\))\s*\{{", source, re.MULTILINE
+        )
+        if match:
+            return " ".join(match[1].split())
+    return ""
+
+
+def _check_bindings(by_hand: list[str], functions: dict[str, str] | None) -> None:
+    if len(by_hand) > 1:
+        raise CompileError(
+            [
+                Diagnostic(
+                    by_hand[1],
+                    0,
+                    0,
+                    "error",
+                    f"PYBIND11_MODULE is defined in {by_hand[0]} and in {by_hand[1]}. Keep one of them.",
+                )
+            ]
+        )
+    if by_hand and functions is not None:
+        raise CompileError(
+            [
+                Diagnostic(
+                    by_hand[0],
+                    0,
+                    0,
+                    "error",
+                    "functions= generates a PYBIND11_MODULE, and the source defines one too. Remove one of them.",
+                )
+            ]
+        )
+    if not by_hand and functions is None:
+        raise CompileError(
+            [
+                Diagnostic(
+                    "functions", 0, 0, "error", "No function is bound. Pass functions=[…] or define a PYBIND11_MODULE."
+                )
+            ]
+        )

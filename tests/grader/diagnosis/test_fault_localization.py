@@ -1,0 +1,156 @@
+"""Is the wrong line of a kernel named, with what is wrong and the evidence, and nothing where nothing is wrong?"""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from grader.diagnosis import fault_localization, leads, mutants, operator_mutants
+from grader.judging.grading import grade
+from grader.paths import KERNELS_REF
+from grader.verdict import Reason, Stage, StageName, Status
+
+SPECIMENS = Path(__file__).resolve().parents[2] / "specimens"
+SEED = 20
+
+
+def lead_of(path: Path, problem: str):
+    """The verdict, the lead, the submission's lines."""
+    text = path.read_text(encoding="utf-8")
+    model = KERNELS_REF / problem / "model.py"
+    verdict = grade(path, problem=model, seed=SEED, device="cpu")
+    return verdict, fault_localization.lead(path, text, model, verdict), text.splitlines()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="graded on the CPU, as a notebook without a GPU does")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, problem, line, until, says",
+    [
+        (
+            "conv2d_off_by_one",
+            "conv2d",
+            "if (i > N",
+            "",
+            "The comparison `i > N * OC * OH * OW` in line",
+        ),  # it crashes in another line
+        (
+            "conv2d_bias_forgotten",
+            "conv2d",
+            "y[i] = sum",
+            "",
+            "The kernel never uses its parameter `bias`. Add it in line",
+        ),
+        (
+            "conv2d_swapped_rows_and_columns",
+            "conv2d",
+            "int oy = i % OH",
+            "int ox = i / OH",
+            "take `i` apart in the wrong order: `ox` must",
+        ),
+        ("logsumexp_index_overflow", "logsumexp", "unsigned short", "", "The type of `index` in line"),
+        ("logsumexp_infinity", "logsumexp", "sum += expf(", "", "is the first to turn finite numbers into infinity"),
+        (
+            "bias_scale_sigmoid_backward_last_image",
+            "bias_scale_sigmoid",
+            "b = s = 0.0f",
+            "",
+            "resets `b` and `s` in every pass of the loop over `n`",
+        ),
+        (
+            "groupnorm_backward_mean_over_batch",
+            "groupnorm",
+            "gweight[c] = w / N",
+            "",
+            "computes `w / N` where it needs `w` alone",
+        ),
+        (
+            "scale_maxpool_clamp_scale_after_max",
+            "scale_maxpool_clamp",
+            "best *= scale",
+            "",
+            "changes `best` after the loop that compares the values",
+        ),
+        (
+            "im2col_conv_missing_barrier",
+            "im2col_conv",
+            "b[ty][tx] =",
+            "for (int j = 0",
+            "Put a `__syncthreads()` there",
+        ),
+    ],
+)
+def test_line(name, problem, line, until, says):
+    """Is the line, or the place between two, named with its evidence?"""
+    _, lead, lines = lead_of(SPECIMENS / f"{name}.py", problem)
+    assert line in lines[lead.line - 1] and says in lead.words
+    assert until in lines[lead.until - 1] if until else lead.until == 0
+
+
+@pytest.mark.slow
+def test_nothing_to_look_for(tmp_path):
+    """Is nothing named where a kernel is right, and nothing built for a compile error?"""
+    path = tmp_path / "logsumexp.py"
+    path.write_text((KERNELS_REF / "logsumexp" / "solution.py").read_text(encoding="utf-8"), encoding="utf-8")
+    verdict, lead, _ = lead_of(path, "logsumexp")
+    assert verdict.first_problem is None and lead is None
+    verdict.stages[1] = Stage(name=StageName.build, status=Status.failed, reason=Reason.compile_error)
+    assert not fault_localization.wanted(verdict)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="graded on the CPU, as a notebook without a GPU does")
+def test_no_mutant_passes(tmp_path):
+    """Is no line blamed where the whole formula is wrong?"""
+    path = tmp_path / "logsumexp.py"
+    text = (SPECIMENS / "logsumexp_infinity.py").read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("sum += expf(x[(n * C + c) * pixels + p])", "sum += 3.7f * c").replace(
+            "logf(sum)", "sum * 1.1f + p * 0.3f"
+        ),
+        encoding="utf-8",
+    )
+    verdict, lead, _ = lead_of(path, "logsumexp")
+    assert verdict.reason is Reason.wrong_values and lead is None
+
+
+def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
+    """Return a candidate at line 5, and line 6 if something is missing between two lines."""
+    return leads.Candidate(mutants.Mutant(1, 5, kind, what=what, needed=needed), 5, 6)
+
+
+@pytest.mark.parametrize(
+    "good, sentence",
+    [
+        ([candidate("operator", "c / n", "c")], "Line 5 computes `c / n` where it needs `c` alone."),
+        ([candidate("operator", "c / n")], "`c / n` in line 5 uses the wrong operator."),
+        ([candidate("operator", "c / n", "c"), candidate("operator", "c / n")], "`c / n` in line 5 uses the wrong"),
+        ([candidate("operator", "c / n", "c"), candidate("operator", "a * b")], "An operator in line 5 is wrong."),
+        ([candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)], "`n / 8` in line 5 rounds down. Round it up."),
+        (
+            [candidate("operator", "n / 8"), candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)],
+            "`n / 8` in line 5 rounds down. Round it up.",
+        ),
+        ([candidate("term", "H - K", operator_mutants.ONE_MORE)], "`H - K` in line 5 must be one larger."),
+        ([candidate("variable", "w", "c"), candidate("variable", "w", "j")], "`w` is the wrong variable in line 5."),
+        ([candidate("outer index", "x", "n * C + c")], "leaves out `n`. Use `n * C + c` in place of `c`."),
+        ([candidate("unused", "bias", "+")], "The kernel never uses its parameter `bias`. Add it in line 5."),
+        (
+            [candidate("argument", "expf", "- top")],
+            "The argument of `expf` in line 5 lacks a term or a factor. Subtract",
+        ),
+        ([candidate("barrier")], "between line 5 and line 6. Put a `__syncthreads()` there."),
+        ([candidate("statement", "a[{}] = b;")], "Line 5 makes the result wrong: `a[{}] = b;`."),
+    ],
+)
+def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
+    """Is what the line needs named where all mutants agree on it, and left out where two of them do not?"""
+    assert sentence in leads.describe_mistake(good[0], good, 5, 6)
+
+
+def test_every_kind_has_words():
+    """Has each kind of mutant its sentences, with the line in each and no name needed in the last one?"""
+    assert set(leads.SENTENCES) == set(mutants.KINDS)
+    assert all("{line}" in sentence for sentences in leads.SENTENCES.values() for sentence in sentences)
+    assert all(set(re.findall(r"{(\w+)}", one[-1])) <= {"line", "until"} for one in leads.SENTENCES.values())

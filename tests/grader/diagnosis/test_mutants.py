@@ -1,0 +1,242 @@
+"""Many edits in one build: does the rewritten code do what the original does, and each edit what it says?"""
+
+import ast
+import ctypes
+from pathlib import Path
+
+import pytest
+import torch
+
+import simt
+from grader.diagnosis import mutants, operator_mutants
+from grader.diagnosis.mutants import KINDS, schema
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAD = "torch::Tensor run(torch::Tensor x);"
+SOURCE = """
+__device__ float twice(float v) { return v * 2.0f; }
+__global__ void k(const float* x, float* y, int C, int W, int total) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= total) return;
+    int c = i / W % C;
+    int w = i % W;
+    float sum = 0.0f;
+    for (int j = 0; j <= w; ++j) sum += x[c * W + j] - 1.0f;
+    y[i] = twice(sum);
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::zeros_like(x);
+    int C = x.size(0), W = x.size(1), total = C * W;
+    k<<<(total + 7) / 8, 8>>>(x.data_ptr<float>(), y.data_ptr<float>(), C, W, total);
+    return y;
+}
+"""
+# A line, the kind of edit, the texts that its edits amount to, written out by hand.
+BY_HAND = [
+    (5, "comparison", ["i > total", "i < total", "i <= total"]),
+    (9, "comparison", ["j < w", "j > w", "j >= w"]),
+    (9, "term", ["x[c * W + j] + 1.0f"]),
+    (6, "operator", ["i * W % C", "i % C"]),
+    (7, "operator", ["int w = i / W", "int w = i;"]),
+]
+ORIGINAL = {5: "i >= total", 9: "j <= w", 6: "i / W % C", 7: "int w = i % W"}
+
+
+def run(source: str, x: torch.Tensor, number: int = 0):
+    """The output with an edit in force, or the reason for which the kernel stopped."""
+    module = simt.load_inline("mutants", HEAD, source, functions=["run"])
+    if "grader_mutant" in source:
+        ctypes.c_int.in_dll(ctypes.CDLL(module.__file__), "grader_mutant").value = number
+    try:
+        with simt.run(guard="end", seconds=2.0):
+            return module.run(x.clone())
+    except simt.KernelError as error:
+        return error.reason
+
+
+def same(a, b) -> bool:
+    return a == b if isinstance(a, str) or isinstance(b, str) else torch.equal(a, b)
+
+
+def edited(line: int, text: str, kind: str) -> str:
+    """The source with one line edited by hand."""
+    lines: list[str] = [*SOURCE.split("\n")]
+    old = "x[c * W + j] - 1.0f" if kind == "term" else ORIGINAL[line]
+    assert old in lines[line - 1]
+    lines[line - 1] = lines[line - 1].replace(old, text.rstrip(";"))
+    return "\n".join(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line, kind, texts", BY_HAND)
+def test_edits_are_those_written_by_hand(line, kind, texts):
+    """Does some edit of that kind in that line give what the same edit, made in the text, gives?"""
+    x = torch.arange(15.0).view(3, 5)
+    text, made = schema(SOURCE)
+    numbers = [one.number for one in made if one.line == line and one.kind == kind]
+    results = [run(text, x, number) for number in numbers]
+    assert numbers and any(not same(result, run(SOURCE, x)) for result in results)
+    for other in texts:
+        wanted = run(edited(line, other, kind), x)
+        assert any(same(result, wanted) for result in results), other
+
+
+def test_nothing_changes_without_an_edit():
+    """With number 0, is the result the original's, bit for bit?"""
+    x = torch.randn(7, 9)
+    assert torch.equal(run(schema(SOURCE)[0], x), run(SOURCE, x))
+
+
+def test_lines_and_numbers():
+    """Do lines stay where they are, are numbers counted through, and is every kind known?"""
+    text, made = schema(SOURCE, first=10)
+    assert text.count("\n") == SOURCE.count("\n")
+    assert [one.number for one in made] == list(range(10, 10 + len(made)))
+    assert {one.kind for one in made} <= set(KINDS) and all(1 <= one.line <= SOURCE.count("\n") + 1 for one in made)
+    assert not [one for one in schema(SOURCE, skip={5})[1] if one.line == 5]
+
+
+def test_first_infinity():
+    """Does the kernel stop at the line that makes infinity of finite numbers, not at one that hands it on?"""
+    source = SOURCE.replace("y[i] = twice(sum);", "float v = expf(sum);\n    y[i] = v / (1.0f + v);")
+    text, _ = schema(source)
+    module = simt.load_inline("mutants", HEAD, text, functions=["run"])
+    ctypes.c_int.in_dll(ctypes.CDLL(module.__file__), "grader_mutant").value = mutants.BIRTH
+    with pytest.raises(simt.KernelError) as raised:
+        module.run(torch.full((1, 8), 200.0))
+    assert raised.value.line == next(n for n, line in enumerate(source.split("\n"), 1) if "expf" in line)
+    ctypes.c_int.in_dll(ctypes.CDLL(module.__file__), "grader_mutant").value = mutants.BIRTH
+    assert torch.isfinite(module.run(torch.zeros(1, 8))).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["conv2d", "groupnorm", "im2col_conv"])
+def test_references_are_unchanged(name):
+    """Of the course's kernels, rewritten, does every one compile and have edits in each of its kernels?"""
+    text = (ROOT / "kernels_ref" / name / "solution.py").read_text(encoding="utf-8")
+    given = {
+        node.targets[0].id: node.value
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    source, cpp = ast.literal_eval(given["cuda_source"]), ast.literal_eval(given["cpp_source"])
+    made, edits = schema(source)
+    simt.load_inline(name, cpp, made, functions=[f"{name}_forward"])
+    kernels = [n for n, line in enumerate(source.split("\n"), 1) if "__global__" in line]
+    for first, last in zip(kernels, [*kernels[1:], source.count("\n")]):
+        assert sum(first < one.line < last for one in edits) > 50
+
+
+def test_two_variables_change_places():
+    """Is an index with two variables exchanged in it offered once for each pair, and does it give what the exchanged
+    text gives?
+    """
+    index, swapped = "x[(c + 1) * 2 + w - 2]", "x[(w + 1) * 2 + c - 2]"
+    source = SOURCE.replace("x[c * W + j] - 1.0f", index).replace("j <= w", "j < 1")
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "swapped"]
+    x = torch.randn(2, 2)
+    assert same(run(text, x, number), run(source.replace(index, swapped), x)) and not same(
+        run(text, x), run(text, x, number)
+    )
+
+
+def test_a_sum_that_is_set_anew_in_each_pass():
+    """Is a loop offered in which only the first pass sets the sum?"""
+    source = SOURCE.replace(
+        "for (int j = 0; j <= w; ++j) sum", "for (int j = 0; j <= w; ++j) {\n sum = 0.0f; sum"
+    ).replace("1.0f;\n", "1.0f; }\n", 1)
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "first pass"]
+    x = torch.randn(3, 5)
+    assert (
+        same(run(text, x, number), run(SOURCE, x))
+        and same(run(text, x), run(source, x))
+        and not same(run(source, x), run(SOURCE, x))
+    )
+
+
+def test_barriers_are_offered_where_shared_memory_is():
+    """Is a barrier offered between two statements of a kernel with shared memory, and none elsewhere?"""
+    source = (
+        "__global__ void k(float* y) {\n"
+        "  __shared__ float a[8];\n"
+        "  a[threadIdx.x] = 1;\n"
+        "  y[threadIdx.x] = a[7 - threadIdx.x];\n"
+        "}\n"
+    )
+    assert (3, 4) in [(one.line, one.until) for one in schema(source)[1] if one.kind == "barrier"]
+    assert not [one for one in schema(source.replace("__shared__ ", ""))[1] if one.kind == "barrier"]
+
+
+@pytest.mark.parametrize(
+    "line, kind, what, needed",
+    [
+        (5, "comparison", "i >= total", set()),
+        (6, "operator", "i / W", {"i"}),
+        (6, "operator", "i / W % C", {"i / W"}),
+        (9, "term", "c * W + j", {"c * W", "j"}),
+        (9, "term", "x[c * W + j] - 1.0f", {"x[c * W + j]"}),
+        (9, "variable", "c", {"w", "j", "i"}),
+        (9, "index", "x", set()),
+    ],
+)
+def test_what_a_mutant_changes_is_quoted(line, kind, what, needed):
+    """Does a mutant quote the student's expression, and the part of it or the name that the line needs instead?"""
+    made = [one for one in schema(SOURCE)[1] if (one.line, one.kind, one.what) == (line, kind, what)]
+    changes = {operator_mutants.ONE_MORE, operator_mutants.ROUNDED_UP, ""}
+    assert made and {one.needed for one in made} - changes == needed
+
+
+MOST = """
+__global__ void k(const float* x, float* y, int C, int W, int total) {
+    int i = blockIdx.x * 8 + threadIdx.x;
+    if (i >= C) return;
+    float s = -1.5f, most = -INFINITY;
+    for (int w = 0; w < W; ++w) {
+        float v = x[i * W + w];
+        if (v > most) most = v;
+    }
+    most *= s;
+    y[i] = most;
+}
+"""
+LAUNCH = SOURCE[SOURCE.index("torch::Tensor run") :]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "after, inside",
+    [
+        ("most *= s;", "float v = x[i * W + w] * s;"),
+        ("most = fabsf(most) - s;", "float v = fabsf(x[i * W + w]) - s;"),
+    ],
+)
+@pytest.mark.parametrize("loop", ["if (v > most) most = v;", "most = fmaxf(most, v);"])
+def test_what_is_done_after_a_loop(after, inside, loop):
+    """Of what is done to the largest value behind the loop that finds it: is it offered to do that with each value
+    instead?
+    """
+    source = (MOST + LAUNCH).replace("most *= s;", after).replace("if (v > most) most = v;", loop)
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "each value"]
+    assert source.split("\n")[made[number - 1].line - 1].strip() == after
+    x = torch.randn(5, 7)
+    x[:, 3] = -9.0  # the largest magnitude, and not the largest value
+    wanted = run(source.replace("float v = x[i * W + w];", inside).replace(f"    {after}\n", ""), x)
+    assert (
+        same(run(text, x, number), wanted) and not same(run(source, x), wanted) and same(run(text, x), run(source, x))
+    )
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("most *= s;", "float t = s; most *= t;"),  # t is not there yet inside the loop
+        ("if (v > most) most = v;", "most += v;"),  # a sum, not one of the values
+        ("most *= s;", "most = s;"),
+    ],
+)
+def test_what_cannot_be_done_inside(old, new):
+    """Is that offered neither for sums nor with variables that the loop does not know?"""
+    assert not [one for one in schema((MOST + LAUNCH).replace(old, new))[1] if one.kind == "each value"]

@@ -1,0 +1,303 @@
+"""The problems written out in float32 with chosen orders of summation, to see what a comparison lets through.
+
+Nothing here calls the operators that the problems' models call: sums are numpy's, one term after another or as a tree.
+"""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+
+def serial(x: np.ndarray) -> np.ndarray:
+    """Sum over the last axis, one float32 term after another."""
+    return np.cumsum(x, axis=-1, dtype=np.float32)[..., -1]
+
+
+def tree(x: np.ndarray) -> np.ndarray:
+    """Sum over the last axis in float32, neighbours first."""
+    while x.shape[-1] > 1:
+        if x.shape[-1] % 2:
+            x = np.concatenate([x, np.zeros_like(x[..., :1])], -1)
+        x = x[..., 0::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+def two_pass(v, total):
+    mean = total(v) / np.float32(v.shape[-1])
+    d = v - mean[..., None]
+    return mean, total(d * d) / np.float32(v.shape[-1])
+
+
+def welford(v):
+    mean, m2 = np.zeros(v.shape[:-1], np.float32), np.zeros(v.shape[:-1], np.float32)
+    for k in range(v.shape[-1]):
+        delta = v[..., k] - mean
+        mean = mean + delta / np.float32(k + 1)
+        m2 = m2 + delta * (v[..., k] - mean)
+    return mean, m2 / np.float32(v.shape[-1])
+
+
+def one_pass(v):
+    n = np.float32(v.shape[-1])
+    mean = tree(v) / n
+    return mean, tree(v * v) / n - mean * mean
+
+
+def unbiased(v):
+    mean, variance = two_pass(v, tree)
+    n = v.shape[-1]
+    return mean, variance * np.float32(n / max(n - 1, 1))
+
+
+STATISTICS = {
+    "serial two-pass": lambda v: two_pass(v, serial),
+    "tree two-pass": lambda v: two_pass(v, tree),
+    "Welford": welford,
+}
+
+
+def cut(t: torch.Tensor) -> torch.Tensor:
+    """A float32 without its last 13 bits: what tensor cores take where nobody rounded to TF32."""
+    return (t.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+
+def tf32(t: torch.Tensor) -> torch.Tensor:
+    """Rounded to the 10 bits of mantissa that a tensor core keeps of a float32."""
+    return ((t.contiguous().view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def half(t):
+    return t.half().float()
+
+
+def bfloat16(t):
+    return t.bfloat16().float()
+
+
+def same(t):
+    return t
+
+
+def conv(x, layer, rounded=same):
+    """Convolution as a serial sum over channels, rows and columns of the window, in float32."""
+    x, w = rounded(x), rounded(layer.weight.detach())
+    k = w.shape[-1]
+    rows, columns = x.shape[2] - k + 1, x.shape[3] - k + 1
+    total = torch.zeros(x.shape[0], w.shape[0], rows, columns)
+    for c in range(w.shape[1]):
+        for i in range(k):
+            for j in range(k):
+                total = total + x[:, c : c + 1, i : i + rows, j : j + columns] * w[None, :, c, i, j, None, None]
+    return total + layer.bias.detach().view(1, -1, 1, 1)
+
+
+def group_norm(x, layer, statistics, eps):
+    v = x.reshape(x.shape[0], layer.num_groups, -1).numpy()
+    mean, variance = statistics(v)
+    y = (v - mean[..., None]) * (np.float32(1) / np.sqrt(variance + np.float32(eps)))[..., None]
+    shape = (1, -1) + (1,) * (x.dim() - 2)
+    return torch.from_numpy(y).reshape(x.shape) * layer.weight.detach().view(shape) + layer.bias.detach().view(shape)
+
+
+def shift(top):
+    """What to subtract before exp: infinity less infinity is no number."""
+    return torch.where(top.isinf(), 0, top)
+
+
+def logsumexp(x, total=serial):
+    top = shift(x.amax(1, keepdim=True))
+    return torch.from_numpy(np.log(total(torch.exp(x - top).movedim(1, -1).numpy())))[:, None] + top
+
+
+def sigmoid(z):
+    return torch.from_numpy(1 / (1 + np.exp(-z.numpy())))
+
+
+def variants(name, model, x, *others):
+    """(honest, wrong): results by label. Every wrong one is a mistake that the problem's cases must catch."""
+    if name == "matmul":
+        return _matmul(x, *others)
+    return {
+        "conv2d": _convolution,
+        "im2col_conv": _convolution,
+        "conv2d_tensor_core": _tensor_core,
+        "bias_scale_sigmoid": _sigmoid,
+        "logsumexp": _logsumexp,
+        "groupnorm": _groupnorm,
+        "scale_maxpool_clamp": _scale_maxpool_clamp,
+        "ratio_interval": _ratio_interval,
+        "mend_layernorm": _layernorm,
+    }.get(name, _whole)(name, model, x)
+
+
+def _convolution(name, m, x):
+    right = conv(x, m.conv)
+    wrong = {"TF32": conv(x, m.conv, tf32), "half inputs": conv(x, m.conv, half), "bfloat16": conv(x, m.conv, bfloat16)}
+    return {"serial": right}, wrong | {"half result": half(right)}
+
+
+def _matmul(a, b):
+    def result(rounded=same, step=1, terms=None):
+        x, y = rounded(a), rounded(b)
+        total = torch.zeros(x.shape[0], y.shape[1])
+        for k in range(0, terms or x.shape[1], step):
+            part = torch.zeros_like(total)
+            for one in range(k, min(k + step, x.shape[1])):
+                part = part + x[:, one : one + 1] * y[one]
+            total = total + part
+        return total
+
+    honest = {"serial": result(), "16 at a time": result(step=16)}
+    wrong = {
+        "TF32": result(tf32),
+        "half inputs": result(half),
+        "bfloat16": result(bfloat16),
+        "half result": half(result()),
+    }
+    return honest, wrong | {
+        "last term forgotten": result(terms=max(1, a.shape[1] - 1)),
+        "transposed B": result(lambda t: t.flip(1)),
+    }
+
+
+def _scale_maxpool_clamp(name, m, x):
+    k, scale = m.maxpool.kernel_size, m.scale.detach()
+
+    def pooled(v, largest=np.maximum):
+        rows, columns = v.shape[2] // k, v.shape[3] // k
+        windows = v.numpy()[:, :, : rows * k, : columns * k].reshape(*v.shape[:2], rows, k, columns, k)
+        return torch.from_numpy(largest.reduce(largest.reduce(windows, axis=5), axis=3))
+
+    def clamped(v):
+        return v.clamp(m.clamp_min, m.clamp_max)
+
+    honest = {"scale first": clamped(pooled(x * scale)), "clamp first": pooled(clamped(x * scale))}
+    wrong = {
+        "scale behind the maximum": clamped(pooled(x) * scale),
+        "clamp before the scale": pooled(clamped(x) * scale),
+        "no clamp": pooled(x * scale),
+        "a maximum that starts at 0": clamped(pooled(x * scale).clamp_min(0)),
+        "half inputs": clamped(pooled(half(x) * scale)),
+        "a maximum that loses NaN": clamped(pooled(x * scale, np.fmax)),
+    }
+    return honest, wrong | {"half result": half(clamped(pooled(x * scale)))}
+
+
+def _tensor_core(name, m, x):
+    """TF32 is right here, and so is what is more precise; half precision has as many bits, but not the range."""
+    honest = {
+        "serial": conv(x, m.conv),
+        "as TF32": conv(x, m.conv, tf32),
+        "split": conv(x, m.conv, lambda t: tf32(t) + tf32(t - tf32(t))),
+    }
+    wrong = {
+        "bfloat16": conv(x, m.conv, bfloat16),
+        "stored as bfloat16": bfloat16(conv(x, m.conv, tf32)),
+        "cut": conv(x, m.conv, cut),
+    }
+    return honest, wrong | {"out of half's range": conv(x, m.conv, half)}
+
+
+def _sigmoid(name, m, x):
+    z = (x + m.bias.detach()) * m.scale.detach()
+    # CUDA documents __expf as within 2 + 1.16 |x| units in the last place
+    loose = torch.exp(-z.clamp(-80, 80)) * (
+        1 + (2 + 1.16 * z.clamp(-80, 80).abs()) * 2**-23 * (2 * torch.rand_like(z) - 1)
+    )
+    honest = {"exp": sigmoid(z), "tanh": 0.5 * torch.tanh(0.5 * z) + 0.5, "__expf": 1 / (1 + loose)}
+    return honest, {
+        "half inputs": sigmoid(half(z)),
+        "half result": half(sigmoid(z)),
+        "no bias": sigmoid(x * m.scale.detach()),
+    }
+
+
+def _logsumexp(name, m, x):
+    top, total = x[:, :1], torch.ones_like(x[:, :1])
+    for c in range(1, x.shape[1]):
+        higher = torch.maximum(top, x[:, c : c + 1])
+        total = total * torch.exp(top - shift(higher)) + torch.exp(x[:, c : c + 1] - shift(higher))
+        top = higher
+    honest = {"serial": logsumexp(x), "tree": logsumexp(x, tree), "online": top + torch.log(total)}
+    unshifted = torch.log(torch.exp(x).sum(1, keepdim=True))
+    most = x.amax(1, keepdim=True)
+    above = shift(most.clamp(min=0))
+    from_zero, infinite = (torch.log(torch.exp(x - by).sum(1, keepdim=True)) + by for by in (above, most))
+    wrong = {"half inputs": logsumexp(half(x)), "half result": half(logsumexp(x)), "no maximum": unshifted}
+    return honest, wrong | {"maximum from 0": from_zero, "infinity less infinity": infinite}
+
+
+def _groupnorm(name, m, x):
+    eps = m.gn.eps
+    honest = {label: group_norm(x, m.gn, how, eps) for label, how in STATISTICS.items()}
+    right = honest["tree two-pass"]
+    wrong = {
+        "eps twice": group_norm(x, m.gn, STATISTICS["tree two-pass"], 2 * eps),
+        "no eps": group_norm(x, m.gn, STATISTICS["tree two-pass"], 0.0),
+        "unbiased": group_norm(x, m.gn, unbiased, eps),
+        "one-pass": group_norm(x, m.gn, one_pass, eps),
+        "half inputs": group_norm(half(x), m.gn, STATISTICS["tree two-pass"], eps),
+        "half result": half(right),
+    }
+    return honest, wrong
+
+
+def _layernorm(name, m, x):
+    weight, bias, eps = m.ln.weight.detach(), m.ln.bias.detach(), m.ln.eps
+
+    def result(statistics, x=x, eps=eps):
+        v = x.numpy()
+        mean, variance = statistics(v)
+        y = (v - mean[..., None]) * (np.float32(1) / np.sqrt(variance + np.float32(eps)))[..., None]
+        return torch.from_numpy(y) * weight + bias
+
+    honest = {label: result(how) for label, how in STATISTICS.items()}
+    best = STATISTICS["tree two-pass"]
+    wrong = {"eps twice": result(best, eps=2 * eps), "unbiased": result(unbiased), "one-pass": result(one_pass)}
+    return honest, wrong | {"half inputs": result(best, half(x)), "half result": half(result(best))}
+
+
+def _ratio_interval(name, m, x):
+    def result(x=x, ratio=np.divide, median=np.median, wider=0):
+        r = np.sort(ratio(x[:, 0].numpy(), x[:, 1].numpy()), axis=-1)
+        below = max(0, int(np.floor(r.shape[-1] / 2 - 0.98 * np.sqrt(r.shape[-1]))) - wider)
+        found = np.stack([median(r, axis=-1), r[..., below], r[..., r.shape[-1] - 1 - below]], axis=1)
+        return torch.from_numpy(found.astype(np.float32))[..., None]
+
+    def lower(r, axis):
+        return r[..., (r.shape[-1] - 1) // 2]
+
+    honest = {"division": result(), "reciprocal": result(ratio=lambda a, b: a * (np.float32(1) / b))}
+    wrong = {
+        "mean": result(median=np.mean),
+        "lower of two": result(median=lower),
+        "inverse": result(ratio=lambda a, b: b / a),
+        "one rank too wide": result(wider=1),
+        "half inputs": result(half(x)),
+        "half result": half(result()),
+    }
+    return honest, wrong
+
+
+def _whole(name, m, x):
+    eps = m.group_norm.eps
+
+    def result(statistics, eps=eps, rounded=same, stored=same):
+        v = stored(conv(x, m.conv, rounded))
+        if name == "conv_sigmoid_groupnorm":
+            return group_norm(sigmoid((v + m.bias.detach()) * m.scale.detach()), m.group_norm, statistics, eps)
+        y = group_norm(v, m.group_norm, statistics, eps)
+        if name == "conv_groupnorm_maxpool":
+            return F.max_pool2d(y * m.scale.detach(), m.maxpool.kernel_size).clamp(m.clamp_min, m.clamp_max)
+        return logsumexp(v + F.hardswish(torch.tanh(y)))
+
+    honest = {label: result(how) for label, how in STATISTICS.items()}
+    best = STATISTICS["tree two-pass"]
+    wrong = {
+        "eps twice": result(best, 2 * eps),
+        "unbiased": result(unbiased),
+        "TF32": result(best, rounded=tf32),
+        "half convolution": result(best, stored=half),
+        "half result": half(result(best)),
+    }
+    return honest, wrong

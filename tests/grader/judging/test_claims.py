@@ -1,0 +1,204 @@
+"""Does a worker choose nothing but how its submission failed?"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import pytest
+
+import simt
+from grader.judging import findings
+from grader.judging.results import ERRORS, fail_stage
+from grader.source.contract import Source
+from grader.verdict import Outcome, Reason, Stage, StageName, Status
+from grader.worker import claims, protocol
+from grader.worker.failures import describe_exception
+from grader.worker.messages import MAX_LINE, MAX_NAME, MAX_NOTES
+from grader.worker.protocol import Failure, Found, Note
+from tests.grader.scaffold import RIGHT, forward, problem  # noqa: F401 - a fixture
+
+COMMANDS = (
+    *(protocol.Build, protocol.Construct, protocol.Forward, protocol.Gradient, protocol.Prepare),
+    *(protocol.Batch, protocol.Collect, protocol.Release),
+)
+SOURCE = Source(Path("it.py"), RIGHT, "")
+# What ends as something other than a failure, or is another stage's or the judge's own.
+FORBIDDEN = (
+    *("interrupted", "grader_error", "no_compiler", "not_attempted", "not_reached", "no_gpu", "inconclusive"),
+    *("no_kernel", "unreadable", "empty_file", "syntax_error", "bad_signature", "input_modified", "wrong_values"),
+    *("build_timeout", "timeout", "crash", "passed", "", "Exception", "\0"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_reason_that_a_worker_may_give_is_a_failure(command):
+    for name in claims.accepted_reasons(command):
+        finding = findings.of_failure(Failure(name, "RuntimeError", "it broke"), SOURCE, [], "a case", command)
+        stage = Stage(name=StageName.correct, status=Status.passed)
+        fail_stage(stage, finding)
+        assert finding.reason == name and stage.status is Status.failed
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("reason", FORBIDDEN)
+def test_any_other_reason_becomes_the_commands_own(command, reason):
+    finding = findings.of_failure(Failure(reason, "RuntimeError", "it broke"), SOURCE, [], None, command)
+    generic = {protocol.Build: Reason.import_error, protocol.Construct: Reason.init_error}
+    assert finding.reason is generic.get(command, Reason.exception)
+    assert "it broke" in finding.message
+
+
+def test_a_reason_of_one_command_is_none_of_another():
+    for reason, command in (("no_model_new", protocol.Forward), ("missing_weights", protocol.Build)):
+        assert findings.of_failure(Failure(reason, "", "x"), SOURCE, [], None, command).reason != reason
+
+
+def test_a_missing_compiler_is_believed_where_the_judge_misses_it_too(monkeypatch):
+    def fail():
+        raise simt.NoCompiler("none")
+
+    failure = Failure("no_compiler", "NoCompiler", "No C++ compiler was found.")
+    assert findings.of_failure(failure, SOURCE, [], None, protocol.Build).reason is Reason.import_error
+    monkeypatch.setattr("simt.toolchain.compilers.find_compiler", fail)
+    assert findings.of_failure(failure, SOURCE, [], None, protocol.Build).reason in ERRORS
+
+
+def test_a_full_disk_is_believed_where_the_judge_finds_it_full_too(monkeypatch):
+    failure = Failure("grader_error", "CacheError", "The folder is full.")
+    assert findings.of_failure(failure, SOURCE, [], None, protocol.Forward).reason is Reason.exception
+    monkeypatch.setattr("simt.toolchain.cache.free_bytes", lambda: 1000)
+    assert findings.of_failure(failure, SOURCE, [], None, protocol.Forward).reason is Reason.grader_error
+
+
+def test_every_check_of_simt_has_a_reason_and_an_unknown_one_is_a_crash():
+    from simt.checking.findings import CHECKS
+
+    def reason(check: str) -> Reason:
+        return findings.of_check(Found(check, "x", "k", "cuda_sources", 1, None, None), SOURCE, [], None).reason
+
+    assert {*CHECKS} == {*claims.CHECK_REASONS}
+    assert not {reason(check) for check in CHECKS} & {*map(str, FORBIDDEN)}
+    assert all(reason(check) is Reason.crash for check in ("interrupted", "grader_error", "no_such_check"))
+
+
+# --- what the worker makes of an exception ---
+
+
+class Odd(simt.KernelError):
+    """An error whose attributes are the submission's."""
+
+    def __init__(self, **attributes: object):
+        super().__init__("launch_error", "text")
+        self.__dict__.update(attributes)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"reason": "interrupted"},
+        {"reason": ["interrupted"]},
+        {"message": 3},
+        {"line": -1},
+        {"line": 2**70},
+        {"block": (1, 2)},
+        {"thread": (1, 2, -3)},
+        {"thread": "abc"},
+        {"kernel": "k" * 10_000},
+        {"source": None},
+    ],
+)
+def test_an_errors_attributes_choose_nothing_that_cannot_be_sent(attributes):
+    """Does the Failure survive the schema, with a reason that is accepted?"""
+    import msgspec
+
+    failure = describe_exception(Odd(**attributes), "exception", "it.py")
+    answer = protocol.Answer(1, failure)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=protocol.Answer, strict=True) == answer
+    assert failure.reason in claims.accepted_reasons(protocol.Forward)
+
+
+FORGED = {
+    "an attribute": ["error = RuntimeError('x')", "error.reason = error.grader_reason = 'interrupted'", "raise error"],
+    "simt's error": ["import simt", "raise simt.KernelError('interrupted', 'x')"],
+    "the worker's error": [
+        "from grader.worker.failures import ExplainedBuildError",
+        "raise ExplainedBuildError(RuntimeError('x'), 'not_attempted', [])",
+    ],
+    "a missing compiler": ["import simt", "raise simt.NoCompiler('x')"],
+    "a full cache": ["import simt", "raise simt.CacheError('x')"],
+    "a reply": [
+        "frame = sys._getframe()",
+        "while type(frame.f_locals.get('self')).__name__ != 'Worker': frame = frame.f_back",
+        "protocol = sys.modules['grader.worker.protocol']",
+        "frame.f_locals['self'].reply(protocol.Failure('interrupted', 'x', 'y'))",
+        "return x * self.scale",
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", FORGED.values(), ids=FORGED.keys())
+def test_a_submission_cannot_end_as_anything_but_failed(problem, tmp_path, lines):  # noqa: F811
+    from grader.judging.grading import grade
+
+    path = tmp_path / "it.py"
+    path.write_text(forward(*lines))
+    verdict = grade(path, problem, device="cpu", seed=1)
+    assert (verdict.outcome, verdict.reason) == (Outcome.failed, Reason.exception)
+
+
+# --- the judge's own time ---
+
+
+def worst_texts(size: int) -> list[str]:
+    """Texts that cost most in what the judge does with a message."""
+    parts = (
+        *(
+            "line 1 ",
+            ", which ",
+            " in line 1",
+            " without a barrier in between.",
+            " Put a `__syncthreads()` between the two",
+            "(",
+            ")",
+            "[",
+            "<<<",
+            ">>>",
+        ),
+        *("a", " ", "9", "\n", "‘a’ ", "void ", "const ", "; ", "//", "The kernel's parameters are (", "{"),
+        *("*", "`", "no matching function for call to ‘max(", "), but this launch gives (", '"identifier "'),
+        "x, which writes in line 1 without a barrier in between. Put a `__syncthreads()` between the two",
+        *("int f(int) {", "f(", "#define f\n"),
+    )
+    return [(part * (size // len(part) + 1))[:size] for part in parts]
+
+
+@pytest.mark.parametrize("text", worst_texts(20_000), ids=lambda text: repr(text[:12]))
+def test_the_largest_message_costs_the_judge_less_than_a_second(text):
+    """Is every report of the largest size turned into a finding at once, whatever its text?"""
+    sources: list[dict[str, str]] = [dict.fromkeys(("cuda_sources", "cpp_sources"), (text * 10)[:200000])] * 32
+    source = Source(Path("it.py"), (f'SOURCE = r"""{text}"""\n' * 10) + RIGHT, "")
+    name, label = text[:MAX_NAME], "cuda_sources"
+    place = (label, 3, [0, 0, 0], [0, 0, 0])
+    notes = [Note(label, n + 1, "error", text[:2000], text[:500]) for n in range(MAX_NOTES)]
+    undefined = f"`f(x)` is declared and called, but no source defines it {text[:1000]}"
+    reports = [
+        Failure("compile_error", name, text, 1, notes),
+        Failure("compile_error", name, f"‘f’ was not declared {text}"[:20_000], 1, [notes[0]]),
+        Failure("link_error", name, text, 1, [Note("", 5, "error", undefined, "")]),
+        Failure("exception", name, text, MAX_LINE),
+        Failure("race", name, text, 1, [], name, *place),
+        Found("race", text, name, *place),
+        Found("race", text, "f", *place),
+    ]
+    longest = 0.0
+    for report in reports:
+        begun = time.process_time()
+        if isinstance(report, Found):
+            findings.of_check(report, source, sources, "a case")
+        else:
+            findings.of_failure(report, source, sources, "a case", protocol.Forward)
+        longest = max(longest, time.process_time() - begun)
+    assert longest < 1.0 and math.isfinite(longest)

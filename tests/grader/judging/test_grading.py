@@ -1,0 +1,193 @@
+"""Does a right submission pass, with and without a GPU, and does its report say what that is worth?"""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grader.judging.grading import grade
+from grader.problems.cases import ProblemError
+from grader.reports import terminal
+from grader.verdict import EXPLANATIONS, Outcome, Reason
+from tests.grader.scaffold import PROBLEM, RIGHT, forward
+
+
+@pytest.mark.slow
+def test_a_right_submission_passes_every_stage_that_there_is(judged):
+    verdict = judged(RIGHT)
+    assert verdict.outcome is Outcome.passed and verdict.reason is None
+    assert {s.name.value: s.status.value for s in verdict.stages} == {
+        "contract": "passed",
+        "build": "passed",
+        "correct": "passed",
+        "safe": "passed",
+        "gradient": "passed",
+        "fast": "skipped",
+    }
+    assert [case.name for case in verdict.stage("correct").cases] == ["one row", "wide"]
+    assert verdict.stage("fast").reason is Reason.no_gpu and "GPU" in verdict.stage("fast").message
+    assert verdict.sandbox.startswith(("none", "bubblewrap", "Landlock")) and len(verdict.submission.sha256) == 64
+
+
+@pytest.mark.slow
+def test_a_submission_without_a_kernel_passes_and_is_told(judged):
+    """Does whoever reads the verdict learn that PyTorch's operators made the results, in the table, the summary and the
+    JSON?
+    """
+    verdict = judged(RIGHT)
+    assert verdict.outcome is Outcome.passed and verdict.doubt is Reason.no_kernel and verdict.reason is None
+    assert [(s.name.value, s.message) for s in verdict.stages if s.reason is Reason.no_kernel] == [
+        ("correct", EXPLANATIONS[Reason.no_kernel])
+    ]
+    out = io.StringIO()
+    console = Console(file=out, width=120)
+    terminal.show(console, verdict)
+    terminal.show_summary(console, [verdict])
+    assert EXPLANATIONS[Reason.no_kernel] in out.getvalue() and re.search(r"passed +no kernel +\d", out.getvalue())
+    assert judged(forward("return x")).doubt is None  # wrong: that is told already
+
+
+MADE = PROBLEM.split("CASES")[0].replace("batch_size = 4", "batch_size = 40").replace("features = 6", "features = 64")
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    """Writes a problem without CASES, with these replacements."""
+
+    def write(*replaced: tuple[str, str]) -> Path:
+        text = MADE
+        for old, new in replaced:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "foreign.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def shown(verdict) -> str:
+    """What a wide terminal shows."""
+    out = io.StringIO()
+    terminal.show(Console(file=out, width=400), verdict)
+    return out.getvalue()
+
+
+@pytest.mark.slow
+def test_a_made_case_that_fails_is_told_with_its_sizes(judged, foreign):
+    """Does somebody who counts on 64 features see, in report and JSON, that the failing case has 17, and may ask for it
+    by its short name?
+    """
+    verdict = judged(forward("return x * self.scale + (x.shape[1] % 16 and x.shape[1] > 1)"), problem=foreign())
+    (evidence,) = verdict.stage("correct").evidence
+    assert evidence.case == "odd (batch_size=3, features=17)" and f"case           {evidence.case}" in shown(verdict)
+    assert f"wrong in: {evidence.case}; odd, normal inputs" in shown(verdict)
+    verdict = judged(RIGHT, problem=foreign(), case="odd")
+    assert [case.name for case in verdict.stage("correct").cases] == [evidence.case]
+
+
+@pytest.mark.slow
+def test_weights_of_other_names_are_matched_in_order(judged, foreign):
+    """Does a ModelNew with names of its own pass, and where its order differs from Model's, is the matching shown?"""
+    affine = foreign(
+        (
+            "self.scale = nn.Parameter(",
+            "self.shift = nn.Parameter(torch.rand(features))\n        self.scale = nn.Parameter(",
+        ),
+        ("x * self.scale", "x * self.scale + self.shift"),
+    )
+    made = "{} = nn.Parameter(torch.zeros(features))"
+    source = RIGHT.replace("x * self.scale", "x * self.gain + self.offset")
+    before = "self.scale = nn.Parameter(torch.ones(features))"
+    in_order, swapped = (
+        source.replace(before, "; ".join(made.format(f"self.{name}") for name in names))
+        for names in (("offset", "gain"), ("gain", "offset"))
+    )
+    assert judged(in_order, problem=affine).outcome is Outcome.passed
+    verdict = judged(swapped, problem=affine)
+    assert verdict.reason is Reason.wrong_values
+    assert "in order: shift to gain, scale to offset" in verdict.stage("correct").message
+
+
+@pytest.mark.slow
+def test_few_sizes_are_told_with_a_result_that_passed(judged, foreign):
+    """Does a report on cases of one size say what that is worth?"""
+    few = foreign(
+        ("torch.rand(batch_size, features)", "torch.rand(40, 64)"),
+        ("return [features]", "return [64]"),
+        ("batch_size = 40", ""),
+        ("features = 64", ""),
+    )
+    verdict = judged(RIGHT, problem=few)
+    assert verdict.outcome is Outcome.passed
+    assert "All cases have the same sizes" in shown(verdict) and EXPLANATIONS[Reason.no_kernel] in shown(verdict)
+    assert "the same sizes" not in shown(judged(RIGHT, problem=foreign()))
+
+
+def test_a_random_problem_is_refused(judged, foreign):
+    """Is nobody graded by a Model with dropout?"""
+    with pytest.raises(ProblemError, match="Model itself is random: called twice"):
+        judged(RIGHT, problem=foreign(("return x * self.scale", "return nn.functional.dropout(x * self.scale)")))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line",
+    ["return x * self.scale + torch.rand(1)", "return x * self.scale + vars(self).setdefault('drawn', torch.rand(1))"],
+)
+def test_chance_without_a_kernel_is_no_race(judged, problem, line):
+    """Where nothing was launched: does nothing speak of races, barriers and memory?"""
+    for given in (line, line.replace("torch.rand(1)", "0 * torch.rand(1)")):
+        verdict = judged(forward(given))
+        text = shown(verdict)
+        assert not any(word in text for word in ("race", "__syncthreads", "memory that was never set")), text
+        assert (verdict.outcome is Outcome.passed) == ("0 *" in given)
+
+
+@pytest.mark.slow
+def test_chance_that_values_do_not_tell_is_told_as_chance(judged, problem):
+    """Right at first and wrong when constructed again, or called again: is the reason given without a kernel that there
+    is not?
+    """
+    verdict = judged(forward("self.calls = getattr(self, 'calls', 0) + 1", "return x * self.scale + (self.calls > 1)"))
+    safe = verdict.stage("safe")
+    assert (
+        safe.reason is Reason.nondeterministic
+        and "no kernel was launched: look for random numbers in forward" in safe.message
+    )
+    assert terminal.advice(safe) == ""
+
+
+@pytest.mark.slow
+def test_a_gradient_that_model_itself_loses_is_not_asked_for(judged, foreign):
+    """Model writes to a tensor of its own that its last backward needs: is a copy of it let pass?"""
+    keeps = (
+        "self.scale = nn.Parameter(torch.ones(features))",
+        "self.scale = nn.Parameter(torch.ones(features)); self.kept = torch.zeros(features)",
+    )
+    lines = (
+        "self.kept.copy_(x.mean(0)); self.kept = torch.tanh(self.kept * self.scale); return x * self.scale + self.kept"
+    )
+    source = RIGHT.replace(*keeps).replace("return x * self.scale", lines)
+    verdict = judged(source, problem=foreign(keeps, ("return x * self.scale", lines)))
+    assert verdict.outcome is Outcome.passed, shown(verdict)
+    assert "Model's own is lost when Model is called again" in verdict.stage("gradient").message
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_a_right_submission_is_timed_beside_eager(tmp_path, problem):
+    path = tmp_path / "scaling.py"
+    path.write_text(RIGHT)
+    verdict = grade(path, problem, device="cuda", seed=1)
+    assert verdict.outcome is Outcome.passed
+    names = [measurement.name for measurement in verdict.stage("fast").measurements]
+    assert {"this submission", "eager", "speed-up over eager"} <= set(names)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_an_input_that_was_written_to_is_seen(tmp_path, problem):
+    path = tmp_path / "scaling.py"
+    path.write_text(forward("y = x * self.scale", "x.zero_()", "return y"))
+    assert grade(path, problem, device="cuda", seed=1).reason is Reason.input_modified

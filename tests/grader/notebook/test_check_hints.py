@@ -1,0 +1,182 @@
+"""The hints of grader.check: do they begin with what the failing cases show, and go further each time?"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grader.diagnosis import hints
+from grader.notebook import cells, check
+from grader.paths import KERNELS_REF
+from grader.problems import exercises, problem
+from grader.reports import feedback as shown
+from grader.verdict import (
+    EXPLANATIONS,
+    CaseResult,
+    Reason,
+    Status,
+)
+from tests.grader.notebook.verdicts import SOURCE, SPECIMENS, cpu_only, plain, verdict_of  # noqa: F401 - a fixture
+
+
+def test_an_empty_place_is_named():
+    """Is a marked place that is still empty named by its line, and none where code follows the mark?"""
+    untouched = (exercises.KERNELS_STUDENT / "groupnorm.py").read_text(encoding="utf-8")
+    first, second = exercises.empty_places(untouched)
+    lines = untouched.splitlines()
+    half = "\n".join([*lines[:first], "    float sum = 0.0f;", *lines[first:]])
+
+    def shown_of(text: str) -> str:
+        return repr(check.Checked(verdict_of(), cells.Subject("x.py", Path("x.py"), text, "groupnorm", None), []))
+
+    assert f"Still empty: the marked place in line {second + 1}." in shown_of(half)
+    assert "Still empty" not in shown_of(half.replace(lines[second - 1], lines[second - 1] + "\n    int c = 0;"))
+    assert exercises.empty_places(
+        exercises.skeleton(exercises.source_of("groupnorm").read_text(encoding="utf-8"), "groupnorm")
+    ) == [first, second]
+
+
+def test_hints_go_further_each_time():
+    """Does each call give the next hint, and does the display then have what was given?"""
+    made = check.Checked(verdict_of(), cells.Subject("x.py", Path("x.py"), SOURCE, "groupnorm", None), [])
+    given = [str(made.hint()) for _ in range(3)]
+    assert len(set(given)) == 3 and all(hint in repr(made) for hint in given)
+    for _ in range(50):
+        last = made.hint()
+    assert str(last) == "That was the last hint."
+
+
+@pytest.mark.parametrize(
+    "problem, reason, wrong, first",
+    [
+        ("scale_maxpool_clamp", Reason.wrong_values, ["some NaN"], "If only `some NaN` fails"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["negative scale", "all below zero"], "If only `negative scale`"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["prime sizes", "even rows"], "If only `prime sizes`"),
+        ("scale_maxpool_clamp", Reason.wrong_values, ["some NaN", "one window"], "Look at which elements"),
+        (
+            "ratio_interval",
+            Reason.uninitialized,
+            ["coarse clock"],
+            "If only `coarse clock` fails: many of its ratios are equal.",
+        ),
+        (
+            "ratio_interval",
+            Reason.uninitialized,
+            ["coarse clock", "two rounds"],
+            "A thread reads an element that no thread has written.",
+        ),
+    ],
+)
+def test_the_hint_for_just_these_cases_comes_first(problem, reason, wrong, first):
+    """Is a hint that names the cases that fail the first one, and where others fail too in its usual place?"""
+    verdict = verdict_of(reason)
+    verdict.problem, verdict.stages[-1].cases = problem, [CaseResult(name=name, status=Status.failed) for name in wrong]
+    given = hints.of(verdict)
+    assert given[0].startswith(first)
+    assert len(given) == len(set(given)) and set(hints.of_problem(problem)[reason.value]) <= set(given)
+
+
+@pytest.mark.parametrize("name", exercises.exercises())
+def test_cases_in_hints_are_real(name):
+    """Is each case that a hint waits for one of the problem's, and does no hint mistype the words by which it waits?"""
+    cases = {case.name for case in problem.read(KERNELS_REF / exercises.problem_of(name) / "model.py").cases()}
+    for text in (text for texts in hints.of_problem(name).values() for text in texts):
+        named_cases = hints.CASES.match(text)
+        assert not named_cases or set(re.findall("`([^`]+)`", named_cases[1])) <= cases, text
+        assert named_cases or not re.match(r"If only (?:the case )?`[^`]+`.* fails?\b", text), text
+
+
+@pytest.mark.parametrize(
+    "message, shown, hidden",
+    [
+        (
+            (
+                "reads element 1 of `a`, which thread (1, 0, 0) of the same block writes in line 3 without a barrier "
+                "in between."
+            ),
+            "One block:",
+            "Two blocks:",
+        ),
+        (
+            (
+                "reads element 1 of `a`, which thread (1, 0, 0) of block (1, 0, 0) writes in line 3. Blocks run in "
+                "any order."
+            ),
+            "Two blocks:",
+            "One block:",
+        ),
+    ],
+)
+def test_hints_are_for_the_threads_that_met(message, shown, hidden):
+    """Is the hint on two blocks not given for threads of one, and the other way round?"""
+    given = hints.of(verdict_of(Reason.race, f"Thread (0, 0, 0) of block (0, 0, 0) {message}"))
+    assert any(hint.startswith(shown) for hint in given) and not any(hint.startswith(hidden) for hint in given)
+    assert all(any(hint.startswith(begins) for hint in hints._read(hints.GENERAL)["race"]) for begins in hints.BLOCKS)
+
+
+@pytest.mark.slow
+@cpu_only
+def test_a_check_names_the_line():
+    """For wrong values, does the check itself mark the wrong line, and no other, with its evidence? Is the line kept
+    with the verdict?
+    """
+    made = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
+    assert "line 16" in made.lead.words and made.lead.words in repr(made) and "return;" not in made.lead.words
+    assert re.findall(r"^→.*$", repr(made), re.MULTILINE) == ["→ 16 │     if (oy >= OH - 1) return;"]
+    assert str(made.hint()) == hints.of(made.verdict)[0]
+    again = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
+    assert again.lead is made.lead and "save it first" in repr(again) and "save it first" not in repr(made)
+
+
+@pytest.mark.slow
+@cpu_only
+def test_a_late_line_is_the_first_hint(monkeypatch):
+    """Where the search takes longer than a check should, does the check say so, and does the first hint wait for the
+    line?
+    """
+    monkeypatch.setattr(check, "LOCALIZATION_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(shown, "plain", lambda: False)
+    made = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d", seed=7)
+    assert made.lead is not None or "still running" in repr(made)
+    assert "line 16" in str(made.hint()) or made.lead is not None
+    assert made.lead is not None and "→ 16 │" in repr(made) and "still running" not in repr(made)
+    monkeypatch.setattr(check, "_last_search", check.Looking())
+
+
+@pytest.mark.parametrize("name", exercises.exercises())
+def test_hints_of_every_problem(name):
+    """Has each problem steps, the first of which gives no code of the solution away, and are its reasons real?"""
+    own = hints.of_problem(name)
+    assert len(own["steps"]) >= 4 and set(own) - {"steps"} <= {reason.value for reason in Reason}
+    solution = exercises.source_of(name).read_text(encoding="utf-8")
+    code = {line.split("//")[0].strip() for line in cut(solution)}
+    assert code and not any(line in own["steps"][0] for line in code if len(line) > 12)
+    everything = [text for texts in own.values() for text in texts]
+    assert len(everything) == len(set(everything))
+
+
+def cut(solution: str) -> list[str]:
+    """The lines that the exercise leaves out, or has otherwise."""
+    inside, found = False, []
+    for line in solution.splitlines():
+        opens = bool(exercises.OPEN.match(line) or exercises.DEFECT.match(line))
+        inside = (inside or opens) and not exercises.CLOSE.match(line)
+        found += [line] if inside and not opens else []
+    return found
+
+
+def test_hints_for_every_failure():
+    """Has each reason for which a submission can fail a general hint, or an explanation that is all there is to say?"""
+    without = {
+        *(
+            "empty_file",
+            "unreadable",
+            "not_attempted",
+            "unsupported_cuda",
+            "no_compiler",
+            "build_timeout",
+            "wrong_device",
+        ),
+        *("no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error", "no_kernel"),
+    }
+    assert {reason.value for reason in EXPLANATIONS} - set(hints._read(hints.GENERAL)) == without

@@ -1,0 +1,299 @@
+"""If the source shows the cause of a failure: are its lines those that a reader would point to?"""
+
+from pathlib import Path
+
+import pytest
+
+from grader.judging import findings
+from grader.source import contract, places
+from grader.verdict import Reason, Stage, StageName, Status
+from grader.worker import protocol
+
+KERNEL = """__global__ void k(float* y, int n) {
+    int i = threadIdx.x;
+    while (i < n) {
+        y[i] = 1;
+    }
+    for (int half = 128; half >= 0; half /= 2) {
+        y[half] += 1;
+    }
+}
+"""
+PYTHON = """def forward(self, x):
+    done = 0
+    while done < 3:
+        y = kernels.run(x)
+    return y
+"""
+PARTED = """    for (int s = 64; s > 0; s /= 2) {
+        if (threadIdx.x < s) {
+            a[threadIdx.x] += a[threadIdx.x + s];
+            __syncthreads();
+        }
+    }
+    __syncthreads();
+    if (lane < 16) v += __shfl_down_sync(0xffffffff, v, 16);
+"""
+LAUNCH = """    int H = x.size(0), OH = H - K, OW = W - K;
+    auto y = torch::empty({OH, OW}, x.options());
+    int blocks = (y.numel() + 255) / 256;
+    dim3 threads(OW, OH);
+    k<<<blocks, threads>>>(y.data_ptr<float>());
+"""
+BOUND = """module = load_inline(
+    name="m",
+    cpp_sources="torch::Tensor run(torch::Tensor x);",
+    cuda_sources=source,
+    functions=["runs"],
+)
+"""
+
+
+def found(reason: Reason, message: str, source: str, line: int | None):
+    return places.find_place(
+        Stage(name=StageName.correct, status=Status.failed, reason=reason, message=message), source, line
+    )
+
+
+@pytest.mark.parametrize(
+    "reason, message, source, line, lines, says",
+    [
+        (Reason.kernel_timeout, "", KERNEL, 4, (3,), "changes `i` or `n`"),
+        (Reason.kernel_timeout, "", KERNEL, 7, (6,), "half of 0 is 0"),
+        (
+            Reason.kernel_timeout,
+            "",
+            (
+                "void f() {\n"
+                "  int a;\n"
+                "  for (int i = 0; i < n; i++) a += i;\n"
+                "  for (int s = 8; s >= 0; s >>= 1) a += s;\n"
+                "}\n"
+            ),
+            1,
+            (4,),
+            "half of 0",
+        ),
+        (
+            Reason.kernel_timeout,
+            "",
+            "for (int i = 8; i < n; i -= 2)\n    y[i] = 1;\n",
+            2,
+            (1,),
+            "Check which values of `i`",
+        ),
+        (Reason.timeout, "", PYTHON, 4, (3,), "changes `done`"),
+        (
+            Reason.barrier_divergence,
+            "waits at the __syncthreads() in line 4, while the other waits in line 7",
+            PARTED,
+            7,
+            (2, 4),
+            "inside the `if` of line 2",
+        ),
+        (
+            Reason.warp_divergence,
+            "in line 8 for lane 16",
+            PARTED,
+            8,
+            (8,),
+            "The `if` in line 8 lets only some threads reach the call",
+        ),
+        (Reason.launch_error, "its grid (0, 1, 1) has no block along x", LAUNCH, 5, (1,), "become 0"),
+        (Reason.launch_error, "its block (42, 38, 1) has 1,596 threads", LAUNCH, 5, (4,), "out of range"),
+        (
+            Reason.undeclared_function,
+            "functions= names `runs`, which cpp_sources does not declare.",
+            BOUND,
+            1,
+            (3, 5),
+            "different functions",
+        ),
+        (
+            Reason.missing_cpp_sources,
+            "functions= names `run`, but cpp_sources is empty",
+            BOUND,
+            1,
+            (3,),
+            "missing here",
+        ),
+        (
+            Reason.uninitialized,
+            "updates element 0 of `sum`, which was never written.",
+            "__shared__ float sum;\n\natomicAdd(&sum, v);",
+            3,
+            (1, 3),
+            "nothing between sets it",
+        ),
+        (
+            Reason.illegal_address,
+            "writes through a null pointer",
+            "float* out = nullptr;\nk<<<1, 1>>>(out);",
+            2,
+            (1,),
+            "nothing sets it",
+        ),
+        (Reason.crash, "died of a segmentation fault", "int* p = nullptr;\nint n = p[0];", None, (1, 2), "`p` is null"),
+        (
+            Reason.out_of_memory,
+            "no memory",
+            "auto a = torch::empty({3}, o);\nauto b = torch::empty({N, 10000000}, o);",
+            2,
+            (2,),
+            "allocated here",
+        ),
+    ],
+)
+def test_lines(reason, message, source, line, lines, says):
+    """Are these lines named, and does the sentence say why?"""
+    place = found(reason, message, source, line)
+    assert place is not None and place.lines == lines and says.lower() in place.words.lower()
+
+
+RANKS = """__global__ void other(float* y) {
+    __shared__ float middle[2];
+}
+__global__ void k(const float* x, float* y, int W) {
+    __shared__ float middle[2];
+    for (int w = threadIdx.x; w < W; w += 32) {
+        if (x[w] == 0) middle[0] = x[w];
+        if (x[w] == 1)
+            middle[1] = x[w];
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) y[0] = (middle[0] + middle[1]) / 2;
+}
+"""
+MET = "`middle[{}]` is set only under {}, and in this case no thread of the block meets {}."
+
+
+@pytest.mark.parametrize(
+    "element, source, beside, words",
+    [
+        (0, RANKS, (7,), MET.format(0, "a condition (line 7)", "it")),
+        (1, RANKS, (9,), MET.format(1, "a condition (line 9)", "it")),
+        (
+            0,
+            RANKS.replace("middle[1] =", "middle[0] ="),
+            (7, 9),
+            MET.format(0, "conditions (line 7 and line 9)", "one of them"),
+        ),
+        (
+            0,
+            RANKS.replace("if (x[w] == 0) ", ""),
+            (7,),
+            "Line 7 sets `middle[0]`, but in this case no thread of the block reaches it before line 12.",
+        ),
+        (
+            1,
+            RANKS.replace("middle[1] =", "middle[w] ="),
+            (9,),
+            "Line 9 sets elements of `middle`, but in this case not element 1.",
+        ),
+        (
+            1,
+            RANKS.replace("middle[1] =", "y[1] ="),
+            (7,),
+            "`middle` is declared in line 5, and nothing sets `middle[1]` before line 12 reads it.",
+        ),
+    ],
+)
+def test_values_given_in_other_cases(element, source, beside, words):
+    """If some line of its own kernel does give the variable a value, does the message name it, and is it shown without
+    being marked?
+    """
+    printed = f"Thread (0, 0, 0) of block (0, 0, 0) reads element {element} of `middle`, which was never written."
+    place = found(Reason.uninitialized, printed, source, 12)
+    assert (place.words, place.lines, place.beside) == (words, (), beside)
+
+
+@pytest.mark.parametrize("handed", ["fill(middle, x);", "float* m = &middle[0]; m[0] = 1;"])
+def test_what_a_pointer_may_set(handed):
+    """Is nothing reported of a variable whose address is passed on?"""
+    source = f"__shared__ float middle[2];\n{handed}\ny[0] = middle[0];\n"
+    assert found(Reason.uninitialized, "reads element 0 of `middle`, which was never written.", source, 3) is None
+
+
+PASSES = """constexpr int T = 16;
+__global__ void k(const float* x, float* y, int K) {
+    __shared__ float tile[T];
+    float sum = 0;
+    for (int k = 0; k < K; k += T) {
+        tile[threadIdx.x] = x[k + threadIdx.x];
+        __syncthreads();  // } all are there
+#pragma unroll
+        for (int i = 0; i < T; ++i) {
+            sum += tile[i];
+        }
+    }
+    y[threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, two, over",
+    [
+        (PASSES, (6, 10), True),
+        (PASSES, (10, 6), True),
+        (PASSES.replace("__syncthreads();", "if (k) __syncthreads();"), (6, 10), False),
+        (PASSES.replace("__syncthreads();", "if (k) { __syncthreads(); }"), (6, 10), False),
+        (PASSES.replace("__syncthreads();", ""), (6, 10), False),
+        (PASSES.replace("for (int k = 0; k < K; k += T)", ""), (6, 10), False),
+        (PASSES, (6, 6), False),
+    ],
+)
+def test_over_passes(source, two, over):
+    """Is a barrier between two lines of one loop seen, if each pass comes to it, and none elsewhere?"""
+    assert places.over_passes(source, *two) is over
+
+
+def race(one: tuple[str, int], other: tuple[str, int]) -> str:
+    """Return the message on two threads that touch an element in lines of PASSES, as simt's checks report it."""
+    who = (
+        f"thread (1, 0, 0) of block (0, 0, 0) {one[0]} element 3 of `tile`, which thread (3, 0, 0) of the same block "
+        f"{other[0]} in line {other[1]}"
+    )
+    message = (
+        f"{who} without a barrier in between. Put a `__syncthreads()` between the two. Being in one warp does not "
+        "order them."
+    )
+    source = contract.Source(Path("k.py"), f'code = """{PASSES}"""\n', "")
+    finding = protocol.Found(
+        check="race", message=message, kernel="k", source="cuda_sources", line=one[1], block=[0, 0, 0], thread=[1, 0, 0]
+    )
+    return findings.of_check(finding, source, [{"cuda_sources": PASSES}], None).message
+
+
+@pytest.mark.parametrize(
+    "one, other, between",
+    [
+        (
+            ("reads", 10),
+            ("writes", 6),
+            "between the read in one pass of the loop and the write in the next. Being in one warp",
+        ),
+        (
+            ("reads", 6),
+            ("writes", 10),
+            "between the write in one pass of the loop and the read in the next. Being in one warp",
+        ),
+        (
+            ("writes", 6),
+            ("writes", 10),
+            "between the write in line 10 in one pass of the loop and the one in line 6 in the next. Being",
+        ),
+        (("reads", 10), ("writes", 9), "between the two. Being in one warp"),
+    ],
+)
+def test_threads_that_meet_in_different_passes(one, other, between):
+    """Where a barrier does stand between the two lines, is the way named that has none?"""
+    assert f"Put a `__syncthreads()` {between}" in race(one, other)
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.wrong_values, Reason.race, Reason.kernel_timeout, Reason.launch_error, Reason.barrier_divergence]
+)
+def test_nothing_is_made_up(reason):
+    """Where the source does not tell it, is nothing named?"""
+    assert found(reason, "line 1", "float x = 1;\n", 1) is None

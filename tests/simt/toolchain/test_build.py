@@ -1,0 +1,293 @@
+"""The rewriter and the build: are lines kept, messages put on the student's lines, and the cache sound?"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+
+import pytest
+import torch
+
+import simt
+from simt.frontend.rewrite import rewrite
+from simt.frontend.source import Source
+from simt.frontend.tokens import tokenize
+from simt.runtime import programs
+from simt.toolchain import build, cache, units
+from simt.toolchain.compilers import run_compiler
+
+HOST = "torch::Tensor f(torch::Tensor x) {\n  auto y = torch::empty_like(x);\n  %s\n  return y;\n}\n"
+DECLARED = "torch::Tensor f(torch::Tensor x);"
+
+
+def load(cuda, cpp=DECLARED, functions=("f",), **more):
+    return simt.load_inline("test_sources", cpp, cuda, functions=list(functions), **more)
+
+
+ODD_BUT_VALID = [
+    "k<<<1, 2>>>(x);",
+    "k<float, 4>\n  <<<dim3(1,\n 2), // two <<<\n 32, 0, stream>>>(\n x,\n y);",
+    'const char* s = "a<<<b>>>(c)"; /* k<<<1,1>>>() */',
+    'auto r = R"(k<<<1\n,1>>>())";',
+    "#define GO(k, ...) k<<<1, \\\n  32>>>(__VA_ARGS__)\n",
+    "__global__ void __launch_bounds__(256,\n 2) k(const float* __restrict__ a,\n int n) {\n extern __shared__ float\n"
+    " s[];\n}",
+    "__shared__ __align__(16) float a[4][5], b[2];",
+    "a = b >> 3 > c >> 1;",
+]
+
+
+@pytest.mark.parametrize("source", ODD_BUT_VALID)
+def test_no_line_moves(source):
+    """Does every rewriting keep the number of lines, and the tokens join to the source?"""
+    assert "".join(t.text for t in tokenize(source)) == source
+    assert rewrite(Source(source, "cuda_sources")).text.count("\n") == source.count("\n")
+
+
+def test_comments_and_strings_are_left_alone():
+    """Do launches in comments and strings stay as they are?"""
+    source = ODD_BUT_VALID[2]
+    assert rewrite(Source(source, "cuda_sources")).text == source
+
+
+def count_tokenizing(monkeypatch) -> Counter:
+    """Count how often each text is split into tokens from here on, by whichever module of simt."""
+    calls: Counter = Counter()
+
+    def counting(text):
+        calls[text] += 1
+        return tokenize(text)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("simt") and getattr(module, "tokenize", None) is tokenize:
+            monkeypatch.setattr(module, "tokenize", counting)
+    return calls
+
+
+def test_an_extension_is_split_into_tokens_once(monkeypatch):
+    """Is each source parsed once, for every reader and for plain and checked builds?"""
+    calls = count_tokenizing(monkeypatch)
+    cuda = ["__global__ void k(int* x) { int a; x[0] = a; }", HOST % 'asm volatile("");']
+    sources = units.Sources("tokens", [DECLARED], cuda, {"f": "f"}, [], [])
+    for mode in ("plain", "check"):
+        made, _, _ = units.make_units(sources, mode)
+        assert made
+    assert calls == dict.fromkeys([DECLARED, *cuda], 1)
+    build.build(sources)
+    assert calls == dict.fromkeys([DECLARED, *cuda], 1)
+
+
+def test_a_program_is_split_into_tokens_once(monkeypatch, tmp_path):
+    """Is each file of a program parsed once, a header with a kernel and one without CUDA among them?"""
+    texts = {
+        "a.cu": '#include "k.cuh"\n#include "plain.h"\nint main() { k<<<1, 1>>>(one); }\n',
+        "k.cuh": "__global__ void k(int n) {}\n",
+        "plain.h": "const int one = 1;\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    calls = count_tokenizing(monkeypatch)
+    programs.make(tmp_path / "a.cu", "plain")
+    assert calls and set(calls) <= set(texts.values()) and set(calls.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line"),
+    [
+        ("__global__ void k(const float* x, float* y) {\n  y[0] = x[0] + z;\n}\n", 2),
+        ("\n\n\n__global__ void k(const float* x, float* y) {\n  int i = 0\n  y[i] = x[i];\n}\n", 5),
+        ("template <typename T> __global__ void k(const T* x, T* y) {\n  typename T::none a;\n}\n", 2),
+    ],
+)
+def test_a_compile_error_is_on_the_students_line(kernel, line):
+    """Is the first message about the line, counted in the student's own string, that is wrong?"""
+    launch = "k<<<1, 1>>>(x.data_ptr<float>(), y.data_ptr<float>());"
+    with pytest.raises(simt.CompileError) as caught:
+        load(kernel + HOST % launch)
+    first = caught.value.diagnostics[0]
+    assert first.source == "cuda_sources" and first.line in (line, line + 1) and first.text
+
+
+def test_an_undeclared_function_is_told_with_its_declaration():
+    """Does a function that cpp_sources lacks get the line to add?"""
+    with pytest.raises(simt.UndeclaredFunction, match=r"torch::Tensor f\(torch::Tensor x\);"):
+        load(HOST % "", cpp="torch::Tensor g(torch::Tensor x);")
+    with pytest.raises(simt.MissingSources, match="cpp_sources is empty"):
+        load(HOST % "", cpp="")
+
+
+def test_a_function_that_nobody_defines_is_a_link_error():
+    """Is a declaration with other parameter types than the definition named?"""
+    with pytest.raises(simt.LinkError, match=r"f\(at::Tensor, int\)"):
+        load(HOST % "", cpp="torch::Tensor f(torch::Tensor x, int n);")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('__global__ void k() {\n asm volatile("griddepcontrol.wait;"); }\n', "griddepcontrol.wait"),
+        ("#include <cuda_fp8.h>\nstruct S;\n", "cuda_fp8.h"),
+        ("__global__ void c() {}\n__global__ void k() { c<<<1, 1>>>(); }\n", "dynamic parallelism"),
+    ],
+)
+def test_what_cannot_run_here_is_refused_by_name(text, name):
+    """Is a feature without a counterpart on the CPU named with its line?"""
+    with pytest.raises(simt.Unsupported, match=name) as caught:
+        load(text + HOST % "")
+    assert caught.value.diagnostics[0].line in (1, 2)
+
+
+@pytest.mark.slow
+def test_a_module_bound_by_hand_works():
+    """Does PYBIND11_MODULE with keyword arguments and defaults work in place of functions=?"""
+    source = HOST % "" + textwrap.dedent(
+        """
+        int add(int a, int b) { return a + b; }
+        PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+          m.def("add", &add, "sums", py::arg("a"), py::arg("b") = 5);
+          m.def("f", &f);
+        }
+        """
+    )
+    module = simt.load_inline("by_hand", "", source)
+    assert (module.add(1), module.add(b=2, a=3), module.add.__doc__) == (6, 5, "sums")
+
+
+@pytest.mark.slow
+def test_any_aten_call_works():
+    """Does host code that calls operators beyond the factories build, and give torch's result?"""
+    module = load("torch::Tensor f(torch::Tensor x) { return torch::softmax(at::relu(x), 1); }\n")
+    x = torch.randn(3, 5)
+    assert torch.equal(module.f(x), torch.softmax(torch.relu(x), 1))
+
+
+# ---- the cache ----
+
+
+def test_nothing_is_rebuilt_when_nothing_changed(monkeypatch):
+    """Does a second load_inline of the same sources start no compiler?"""
+    source = HOST % f"// {time.time_ns()}"
+    load(source)
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("a compiler was started"))
+    start = time.perf_counter()
+    load(source)
+    assert time.perf_counter() - start < 0.3
+
+
+def _builder(marker: str) -> list[str]:
+    source = HOST % f"// {marker}"
+    return [
+        sys.executable,
+        "-c",
+        f"import simt\nm = simt.load_inline('test_two', {DECLARED!r}, {source!r}, functions=['f'])\nimport torch\n"
+        f"print(m.f(torch.zeros(3)).shape)",
+    ]
+
+
+@pytest.mark.slow
+def test_two_builds_at_once_give_one_result():
+    """Do two processes that build the same sources at once both work?"""
+    command = _builder(f"two {time.time_ns()}")
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in both:
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, out) == (0, "torch.Size([3])\n"), err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.5, 1.5, 2.5])
+def test_a_killed_build_leaves_the_cache_sound(after):
+    """Can the same sources be built after a build of them was killed with all its compilers?"""
+    command = _builder(f"killed {time.time_ns()}")
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(after)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "torch.Size([3])\n"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({"CXX": "/nonexistent/g++"}, "CXX is `/nonexistent/g++`"),
+        ({"CXX": "false"}, "CXX is `false`"),
+        ({"PATH": "/nonexistent"}, "apt install g++"),
+    ],
+)
+def test_no_compiler_is_one_sentence(environment, words, tmp_path):
+    """Does a machine without a usable compiler get one sentence that says what to mend?"""
+    script = "import simt\ntry:\n    simt.warm_up()\nexcept simt.NoCompiler as error:\n    print(error)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "SIMT_CACHE": str(tmp_path), **environment},
+    )
+    assert words in done.stdout and done.stdout.count("\n") == 1
+
+
+def test_a_full_cache_is_told_before_anything_is_compiled(monkeypatch, tmp_path):
+    """Is a disk without room found at once, not by a compiler that has run for half a minute?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
+    monkeypatch.setattr(
+        cache.shutil, "disk_usage", lambda place: shutil._ntuple_diskusage(1 << 30, (1 << 30) - 4096, 4096)
+    )
+    with pytest.raises(simt.CacheError, match=r"No space left on device.. Set SIMT_CACHE"):
+        cache.find_or_make("part", "key", lambda folder: pytest.fail("it was begun"))
+
+
+def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_path):
+    """Is what it has taken from there, and what it lacks made in one's own?"""
+
+    def fill(folder):
+        (folder / "unit.o").write_text("built")
+
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    monkeypatch.setenv("SIMT_CACHE", str(shared))
+    assert cache.find_or_make("object", "one", fill) == (shared / "object" / "one", True)
+    before = sorted(shared.rglob("*"))
+    monkeypatch.setenv("SIMT_CACHE", str(own))
+    monkeypatch.setenv("SIMT_CACHE_SHARED", str(shared))
+    assert cache.find_or_make("object", "one", fill) == (shared / "object" / "one", False)
+    assert cache.has_entry("object", "one") and not cache.has_entry("object", "two")
+    assert cache.find_or_make("object", "two", fill) == (own / "object" / "two", True)
+    assert cache.has_entry("object", "two") and sorted(shared.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "a.cpp:1:1: fatal error: error writing to /full/tmp/ccHg2FkN.s: No space left on device",
+            "temporary files, /full/tmp, cannot be used (No space left on device)",
+        ),
+        (
+            "a.cpp:1:1: fatal error: error closing /full/ccHg2FkN.s: No space left on device",
+            "temporary files, /full, cannot be used",
+        ),
+        (
+            "Cannot create temporary file in /full/: Read-only file system",
+            "temporary files, /full, cannot be used (Read-only file system)",
+        ),
+        (
+            "/tmp/ccUr1IO7.s: Fatal error: can't write 70 bytes to section .text of /c/unit.o: "
+            "'No space left on device'",
+            "The folder for built extensions",
+        ),
+        ("fatal error: can't write PCH file: No space left on device", "The folder for built extensions"),
+    ],
+)
+def test_the_folder_that_is_full_is_named(said, words):
+    """Is it the cache or the compiler's own folder for temporary files, which another variable names?"""
+    with pytest.raises(simt.CacheError) as caught:
+        run_compiler(["sh", "-c", 'echo "$1" >&2; exit 1', "sh", said])
+    assert words in str(caught.value) and ("SIMT_CACHE" in str(caught.value)) == ("extensions" in words) != (
+        "TMPDIR" in str(caught.value)
+    )
