@@ -13,6 +13,7 @@ import resource
 import socket
 import sys
 import traceback
+from pathlib import Path
 
 import torch
 
@@ -24,16 +25,27 @@ from grader.worker.worker import Worker
 
 GIB = 1 << 30
 MAX_FILE, MAX_PROCESSES = 4 * GIB, 8192
+MAX_TORCH_THREADS = 16  # each maps 72 MB of stack and malloc's area, whatever it computes
 ERROR_STATUS = 70
 
 
 def limit_resources(memory: int) -> None:
-    """Limit memory (0: no limit, as CUDA needs), file size and processes; write no core file."""
+    """Limit memory (0: no limit, as CUDA needs), file size and processes; write no core file.
+
+    memory: bytes of address space beside what Python and torch have mapped so far, which is 1 GB or, with CUDA's
+    libraries, several.
+    """
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, MAX_FILE)
     _lower(resource.RLIMIT_NPROC, MAX_PROCESSES)
     if memory:
-        _lower(resource.RLIMIT_AS, memory)
+        _lower(resource.RLIMIT_AS, memory + _measure_address_space())
+        torch.set_num_threads(min(torch.get_num_threads(), MAX_TORCH_THREADS))
+
+
+def _measure_address_space() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    return pages * resource.getpagesize()
 
 
 def _lower(which: int, value: int) -> None:

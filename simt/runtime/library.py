@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import re
+import resource
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -63,19 +64,23 @@ def load_library() -> ctypes.PyDLL:
 # ---- options ----
 
 
+ADDRESS_SPACE_PER_THREAD = 2 << 30  # bytes, where a limit holds for it: stacks, malloc's areas and the checks' records
+
+
 def read_threads() -> int:
     """Return the number of CPU threads to use: $SIMT_THREADS, or one per core.
 
+    Where the process's address space is limited (ulimit -v), it is at most one per ADDRESS_SPACE_PER_THREAD bytes.
     Raises ValueError if the variable is not a positive integer.
     """
     named = os.environ.get("SIMT_THREADS")
-    if not named:
-        return len(os.sched_getaffinity(0))
-    if not re.fullmatch(r"0*[1-9][0-9]{0,5}", named.strip()):
+    if named and not re.fullmatch(r"0*[1-9][0-9]{0,5}", named.strip()):
         raise ValueError(
             f"SIMT_THREADS is {named!r}. Set it to a positive integer, or unset it for one thread per core."
         )
-    return int(named)
+    wanted = int(named) if named else len(os.sched_getaffinity(0))
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return wanted if limit == resource.RLIM_INFINITY else min(wanted, max(1, limit // ADDRESS_SPACE_PER_THREAD))
 
 
 def apply_options() -> None:

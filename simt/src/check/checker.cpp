@@ -2,20 +2,35 @@
 #include "check/checker.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <mutex>
 
 #include "check/parts.h"
+#include "run/options.h"
 
 namespace simt {
 
 __thread ProbeState probe_state;
 
+namespace {
+
+// Where a limit (ulimit -v) holds for address space, all workers' arenas together take a quarter of it: stacks, torch and
+// the program itself need the rest.
+std::size_t most_arena_bytes() {
+  rlimit limit{};
+  getrlimit(RLIMIT_AS, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return std::size_t(1) << 40;
+  return static_cast<std::size_t>(limit.rlim_cur) / 4 / static_cast<std::size_t>(std::max(1, options().threads));
+}
+
+}  // namespace
+
 Checker::Checker(Worker& worker)
     : worker_(worker), state_(probe_state), epoch_(max_threads), seen_(max_warps * 32 * 32) {
-  // Reserves address space only; pages are allocated on use. A limit (ulimit -v) may allow less.
-  for (std::size_t bytes = std::size_t(1) << 40; bytes >= std::size_t(1) << 26 && !arena_; bytes >>= 2) {
+  // Reserves address space only; pages are allocated on use.
+  for (std::size_t bytes = most_arena_bytes(); bytes >= std::size_t(1) << 24 && !arena_; bytes /= 4) {
     void* map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) continue;
     arena_ = static_cast<char*>(map);

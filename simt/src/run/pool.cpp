@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "run/options.h"
@@ -17,8 +18,18 @@ void Pool::run(Job& job, bool cooperative, double seconds) {
   std::unique_lock lock(mutex_);
   job_ = &job;
   cooperative_ = cooperative;
+  if (threads_.empty()) {
+    Fault fault;
+    fault.reason = "launch_error";
+    fault.message = "There is not enough memory for a thread that runs the kernel's blocks.";
+    fault.kernel = job.launch->site.kernel;
+    fault.file = job.launch->site.file;
+    fault.line = job.launch->site.line;
+    return record(std::move(fault));
+  }
+  // An earlier launch may have started more than the options say, and a limit may have allowed fewer.
   const auto most =
-      static_cast<std::uint64_t>(std::max(1, options().threads));  // an earlier launch may have started more
+      std::min<std::uint64_t>(static_cast<std::uint64_t>(std::max(1, options().threads)), threads_.size());
   wanted_ = cooperative ? 1 : static_cast<int>(std::min(most, job.blocks));
   running_ = wanted_;
   ++generation_;
@@ -42,14 +53,29 @@ std::vector<CheckObserver*> Pool::checkers() const {
 
 void Pool::start() {
   const auto wanted = static_cast<std::size_t>(std::max(1, options().threads));
-  while (threads_.size() < wanted) {
-    const int index = static_cast<int>(threads_.size());
-    workers_.push_back(std::make_unique<Worker>());
-    Worker& worker = *workers_.back();
-    threads_.push_back(
-        std::make_unique<std::thread>([this, index, &worker, seen = generation_] { work(index, worker, seen); }));
-    threads_.back()->detach();
+  while (threads_.size() < wanted && start_one()) {}
+}
+
+// Starts one more thread. Returns false where a limit of memory or of threads allows no more: those there run all blocks.
+bool Pool::start_one() {
+  // Dynamic shared memory ends at a page that traps.
+  constexpr std::size_t room = 256 * 1024, fence = 4096;
+  void* map = mmap(nullptr, room + fence, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED) return false;
+  const int index = static_cast<int>(threads_.size());
+  auto worker = std::make_unique<Worker>();
+  worker->dynamic_shared = static_cast<char*>(map) + room;
+  mprotect(worker->dynamic_shared, fence, PROT_NONE);
+  try {
+    threads_.push_back(std::make_unique<std::thread>(
+        [this, index, started = worker.get(), seen = generation_] { work(index, *started, seen); }));
+  } catch (const std::system_error&) {
+    munmap(map, room + fence);
+    return false;
   }
+  threads_.back()->detach();
+  workers_.push_back(std::move(worker));
+  return true;
 }
 
 void Pool::watch(Job& job, Clock::time_point deadline, std::unique_lock<std::mutex>& lock) {
@@ -69,12 +95,6 @@ void Pool::watch(Job& job, Clock::time_point deadline, std::unique_lock<std::mut
 void Pool::work(int index, Worker& worker, std::uint64_t seen) {
   this_worker = &worker;
   use_alternate_stack();
-  // Dynamic shared memory ends at a page that traps.
-  constexpr std::size_t room = 256 * 1024;
-  char* map =
-      static_cast<char*>(mmap(nullptr, room + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  mprotect(map + room, 4096, PROT_NONE);
-  worker.dynamic_shared = map + room;
   std::unique_lock lock(mutex_);
   handles_.push_back(pthread_self());
   for (;;) {

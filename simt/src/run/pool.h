@@ -28,6 +28,7 @@ class Pool {
  private:
   using Clock = std::chrono::steady_clock;
   void start();
+  bool start_one();
   void watch(Job& job, Clock::time_point deadline, std::unique_lock<std::mutex>& lock);
   void work(int index, Worker& worker, std::uint64_t seen);
 
