@@ -108,15 +108,7 @@ def gradings(root: Path) -> dict[str, tuple]:
         if "/steps/" not in name:
             for old, new in RENAMED:
                 name = re.sub(rf"/{old}\b|/{old}(?=_tf32)", f"/{new}", name)
-        settings = ["--set", "PRECISION='tf32'"] if name.endswith("_tf32") else []
-        settings += (
-            []
-            if settings or "fastest" not in name
-            else ["--set", "PRECISION='fp32'"]
-            if has_precision(root, problem)
-            else []
-        )
-        tasks[f"kernels_ref/{name}"] = ("grade", [path, "--problem", model(root, problem), *settings, "--timeout", 120])
+        tasks[f"kernels_ref/{name}"] = ("grade", [path, "--problem", model(root, problem), "--timeout", 120])
     for path in sorted((root / "kernels_student").glob("*.py")):
         tasks[f"kernels_student/{path.stem}"] = ("grade", [path, "--timeout", 30])
     return tasks
@@ -124,10 +116,6 @@ def gradings(root: Path) -> dict[str, tuple]:
 
 def model(root: Path, problem: str) -> Path:
     return root / "kernels_ref" / problem / "model.py"
-
-
-def has_precision(root: Path, problem: str) -> bool:
-    return "PRECISION" in model(root, problem).read_text(encoding="utf-8")
 
 
 def programs(root: Path) -> dict[str, tuple]:

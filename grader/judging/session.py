@@ -44,17 +44,22 @@ class How:
     """How a worker runs a submission.
 
     schedule: of threads and blocks on the CPU, "forward" or "reverse". guard: which end of each tensor lies at an
-    inaccessible page, "front", "end" or None. check: with all of simt's checks on.
+    inaccessible page, "front", "end" or None. check: with all of simt's checks on. idle: kernels are launched and run
+    no thread; of a backward pass, those of backward alone. watch: have PyTorch's operators on tensors of at least so
+    many elements reported, of a backward pass those of backward alone; 0: none.
     """
 
     schedule: str = "forward"
     guard: str | None = "end"
     check: bool = False
+    idle: bool = False
+    watch: int = 0
 
 
 IN_ORDER = How()
 REVERSED = How("reverse", "front")
 CHECKED = How(guard=None, check=True)
+IDLE = How(idle=True)
 
 
 class Session:
@@ -154,6 +159,8 @@ class Session:
             seconds=self.limits.own,
             max_bytes=4 * size + MESSAGE_BYTES,
             check=how.check,
+            idle=how.idle,
+            watch=how.watch,
         )
         reply = self.query(command, "forward", trial.case.name, calls * (command.max_bytes + MESSAGE_BYTES))
         if not isinstance(reply, protocol.Outputs):
@@ -208,6 +215,8 @@ class Session:
             seconds=self.limits.own,
             max_bytes=4 * size + MESSAGE_BYTES,
             check=how.check,
+            idle=how.idle,
+            watch=how.watch,
         )
         reply = self.query(command, "backward", case, command.max_bytes + MESSAGE_BYTES)
         if not isinstance(reply, protocol.Gradients):

@@ -38,6 +38,11 @@ def problems() -> list[str]:
     return sorted(file.parent.name for file in KERNELS_REF.glob("*/model.py"))
 
 
+def is_of_the_course(model: Path) -> bool:
+    """Return whether a problem's file lies in kernels_ref."""
+    return Path(model).resolve().parent.parent == KERNELS_REF.resolve()
+
+
 def exercises() -> list[str]:
     """Return the problems of the course, each followed by its NAME_backward if there is one; sorted.
 

@@ -13,6 +13,7 @@ import traceback
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import torch
 
@@ -36,6 +37,7 @@ from grader.worker import protocol
 
 __all__ = ["Case", "Instance", "Mode", "Problem", "ProblemError", "ends", "find", "flatten", "names", "read"]
 
+ALL = "all"  # operators are allowed
 NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 
@@ -116,6 +118,10 @@ class Problem:
         if missing:
             have = "has no " + " and no ".join(missing)
             raise ProblemError(f"{have}; a problem file defines Model, get_inputs and get_init_inputs.", self.path)
+        allowed = self.literals.get("ALLOWED_OPERATORS", ALL)
+        if allowed != ALL and not (isinstance(allowed, list | tuple) and all(isinstance(one, str) for one in allowed)):
+            message = 'ALLOWED_OPERATORS is neither "all" nor a list of names of PyTorch\'s operators, as ["mm"].'
+            raise ProblemError(message, self.path)
         precision = self.literals.get("PRECISION", _cases.PRECISIONS[0])
         if precision not in _cases.PRECISIONS:
             raise ProblemError(f"PRECISION is {precision!r}, not one of {', '.join(_cases.PRECISIONS)}.", self.path)
@@ -129,6 +135,16 @@ class Problem:
             if isinstance(statement, ast.Assign) and isinstance(target, ast.Name) and is_literal(statement.value):
                 found[target.id] = evaluate(statement.value)
         return found | self.overrides
+
+    @property
+    def allowed_operators(self) -> frozenset[str] | None:
+        """Return the names of PyTorch's operators that may compute with large tensors; None for all of them.
+
+        The file's ALLOWED_OPERATORS says so, a list or "all". Without it the course's own problems allow none, so that
+        their results come from kernels, and other files allow all.
+        """
+        given = self.literals.get("ALLOWED_OPERATORS", [] if exercises.is_of_the_course(self.path) else ALL)
+        return None if given == ALL else frozenset(map(str, cast("list[object]", given)))
 
     @functools.cached_property
     def read_by_model(self) -> frozenset[str]:

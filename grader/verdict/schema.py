@@ -75,7 +75,9 @@ class Reason(StrEnum):
     timeout = "timeout"
     kernel_timeout = "kernel_timeout"
     crash = "crash"
-    no_kernel = "no_kernel"  # of a stage that passed
+    no_kernel = "no_kernel"  # also of a stage that passed, as the next one
+    unneeded_kernel = "unneeded_kernel"
+    torch_operator = "torch_operator"
     out_of_memory = "out_of_memory"
     device_assert = "device_assert"
     # correct or safe
@@ -162,6 +164,10 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.kernel_timeout: "A kernel did not finish within the time limit: look for a loop that never ends.",
     Reason.crash: "The program crashed.",
     Reason.no_kernel: "The submission launched no kernel: PyTorch's own operators computed what forward returns.",
+    Reason.unneeded_kernel: (
+        "The results stay right when the submission's kernels do nothing: PyTorch's own operators compute them."
+    ),
+    Reason.torch_operator: "PyTorch's own operators compute part of the results.",
     Reason.out_of_memory: "The program needs more memory than this machine has.",
     Reason.device_assert: "An assert in a kernel failed.",
     Reason.out_of_bounds: "A kernel accessed memory outside a tensor: check the index and the bounds test.",
@@ -344,8 +350,8 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def doubt(self) -> Reason | None:
         """Why a person should read the file although it passed, or None."""
-        doubtful = self.outcome is Outcome.passed and any(s.reason is Reason.no_kernel for s in self.stages)
-        return Reason.no_kernel if doubtful else None
+        reasons = (s.reason for s in self.stages if s.reason in (Reason.no_kernel, Reason.unneeded_kernel))
+        return next(reasons, None) if self.outcome is Outcome.passed else None
 
 
 def outcome_of(stages: list[Stage]) -> Outcome:

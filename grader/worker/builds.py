@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import simt
-from grader.worker.failures import NAME, ExplainedBuildError, bound_line, shorten
+from grader.worker.failures import NAME, ExplainedBuildError, bound_line, describe_exception, shorten
 from grader.worker.messages import MAX_NOTE, MAX_NOTE_LINE, MAX_NOTES, MAX_SOURCE, Building, Built, Note, Reply
 
 MAX_ITEMS = 20  # of a list of sources that are reported one by one
@@ -26,18 +26,20 @@ UNDECLARED = re.compile(r"[‘'\"](\w+)[’'\"] was not declared|identifier \"(\
 class BuildReporter:
     """Wraps load_inline and load so that the judge learns when a compiler runs: its time is not the submission's own.
 
-    replacements: CUDA sources to compile in place of the submission's. built: files of the extensions built so far.
+    path: of the submission. replacements: CUDA sources to compile in place of its own. built: files of the extensions
+    built so far.
     """
 
     def __init__(self, reply: Callable[[Reply], None], gpu: bool):
         self.reply = reply
         self.gpu = gpu
+        self.path = ""
         self.replacements: dict[str, str] = {}
         self.built: list[str] = []
 
-    def start(self, replacements: dict[str, str]) -> None:
-        """Forget the builds of an earlier submission; compile these replacements from now on."""
-        self.replacements, self.built = replacements, []
+    def start(self, path: str, replacements: dict[str, str]) -> None:
+        """Forget the builds of an earlier submission; compile these replacements for this one."""
+        self.path, self.replacements, self.built = path, replacements, []
         _remove_stale_locks()
 
     def wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,18 +52,22 @@ class BuildReporter:
             name, functions = shorten(str(given["name"]), NAME), given.get("functions")
             sources = label_sources(cpp_sources=given.get("cpp_sources"), cuda_sources=given.get("cuda_sources"))
             self.reply(Building(name))
-            started = time.monotonic()
+            started, failure = time.monotonic(), None
             try:
                 made = original(**self._replace(given)) if self.replacements else original(*args, **kwargs)
                 self.built.append(str(getattr(made, "__file__", "")))
                 return made
-            except RuntimeError as error:
-                if self.gpu:
+            except Exception as error:
+                raised = error
+                if self.gpu and isinstance(error, RuntimeError):
                     names = [functions] if isinstance(functions, str) else list(functions or [])
-                    raise explain_torch_build(error, name, sources, names) from None
-                raise
+                    raised = explain_torch_build(error, name, sources, names)
+                failure = describe_exception(raised, "compile_error", self.path)
+                if raised is error:
+                    raise
+                raise raised from None
             finally:
-                self.reply(Built(name, time.monotonic() - started, sources))
+                self.reply(Built(name, time.monotonic() - started, sources, failure))
 
         return reported
 

@@ -46,7 +46,7 @@ class NotStarted(Exception):
 
 class Client:
     """A worker that carries out one command at a time. sources: the strings it compiled, newest first, of many builds
-    the last ones.
+    the last ones. failed_build: the last one that gave no extension.
     """
 
     def __init__(self, process: Process, submission: Path, progress: Callable[[str], None], build_seconds: float):
@@ -57,6 +57,7 @@ class Client:
         self.quota = Quota(process.folders)
         self.channel = Channel(process.sock, self._may_go_on)
         self.sources: list[dict[str, str]] = []
+        self.failed_build: protocol.Failure | None = None
         self.number, self.builds = 0, 0
         self.versions: dict[str, str] = {}
 
@@ -113,6 +114,7 @@ class Client:
             reply = self._next(BUILT_BYTES, started + self.build_seconds)
             if isinstance(reply, protocol.Built):
                 self._keep(reply.sources)
+                self.failed_build = reply.failure or self.failed_build
                 self.build_seconds -= time.monotonic() - started
                 return
             if not isinstance(reply, protocol.Building):

@@ -36,12 +36,12 @@ class Device:
         return protocol.unpack(value, self.mapped.attach)
 
     def running(
-        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0
+        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0, idle: bool = False
     ) -> contextlib.AbstractContextManager[object]:
         """Return simt's context for these options; an empty one on a GPU, and where no kernel can be built."""
         if self.gpu or not has_simt():
             return contextlib.nullcontext()
-        return simt.run(schedule=schedule, guard=guard, seconds=seconds)
+        return simt.run(schedule=schedule, guard=guard, seconds=seconds, idle=idle)
 
     def take_launches(self) -> list[protocol.Launch]:
         """Return the kernels launched since the last call; on a GPU they are not counted."""

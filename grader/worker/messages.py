@@ -24,6 +24,7 @@ MAX_LEAVES = 1000  # tensors and numbers in what one call returned
 MAX_NUMBERED = 10_000  # inputs, parameters and gradients, which messages refer to by their numbers
 MAX_RUNS = 64  # calls of forward in one command
 MAX_LAUNCHES = 16  # that are reported of one call
+MAX_OPERATORS = 64  # of PyTorch that one call used
 MAX_LABELS = 64  # sources of one build
 MAX_RENAMED = 100  # weights that are reported with both names
 MAX_DIMS = 64  # of a tensor
@@ -109,7 +110,8 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     outputs: for each batch the judge's buffers to copy the results into (GPU), else empty: results are sent as bytes,
     at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
     check: run with all of simt's checks on and send their findings; a fault is then one of the findings.
-    mutant: which edit of the CUDA sources is active, of those that Build.instead contains.
+    mutant: which edit of the CUDA sources is active, of those that Build.instead contains. idle: kernels are launched
+    and run no thread (CPU). watch: report PyTorch's operators on tensors of at least so many elements; 0: none.
     """
 
     batches: list[list[Value]]
@@ -121,6 +123,8 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     max_bytes: int
     check: bool = False
     mutant: int = 0
+    idle: bool = False
+    watch: Count = 0
 
 
 class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
@@ -129,7 +133,7 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     differentiable: indices of inputs; parameters: names of weights. upstream: the gradient of each floating output.
     strided: pass it as a non-contiguous tensor. other: inputs of a second call of forward, made between the first call
     and its backward; empty for none. outputs: the judge's buffers for the gradients (GPU), else empty. check, mutant:
-    as in Forward.
+    as in Forward. idle: those of backward are launched and run no thread (CPU). watch: as in Forward, of backward.
     """
 
     inputs: list[Value]
@@ -146,6 +150,8 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     max_bytes: int
     check: bool = False
     mutant: int = 0
+    idle: bool = False
+    watch: Count = 0
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
@@ -208,12 +214,13 @@ class Building(msgspec.Struct, tag="building", forbid_unknown_fields=True):
 
 class Built(msgspec.Struct, tag="built", forbid_unknown_fields=True):
     """The compiler has ended. sources: the student's strings, e.g. {"cuda_sources": "...", "cuda_sources[0]": "..."}:
-    one string, and where a list was given each item as well.
+    one string, and where a list was given each item as well. failure: why there is no extension.
     """
 
     name: Name
     seconds: float
     sources: Annotated[dict[Name, SourceText], Meta(max_length=MAX_LABELS)]
+    failure: Failure | None = None
 
 
 class Done(msgspec.Struct, tag="done", forbid_unknown_fields=True):
@@ -245,6 +252,14 @@ class Launch(msgspec.Struct, forbid_unknown_fields=True):
     block: tuple[Count, Count, Count]
 
 
+class Operator(msgspec.Struct, forbid_unknown_fields=True):
+    """An operator of PyTorch as torch.ops.aten names it, and the submission's line that called it first, if known."""
+
+    name: Name
+    line: Line | None
+
+
+Operators = Annotated[list[Operator], Meta(max_length=MAX_OPERATORS)]
 Launches = Annotated[list[Launch], Meta(max_length=MAX_LAUNCHES)]
 
 
@@ -252,7 +267,8 @@ class Run(msgspec.Struct, forbid_unknown_fields=True):
     """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: whether its output
     shares memory with an earlier one.
 
-    launches: on a CPU the kernels of this call, oldest first; of many only the last ones.
+    launches: on a CPU the kernels of this call, oldest first; of many only the last ones. operators: of PyTorch that
+    computed with large tensors.
     """
 
     kind: Name
@@ -261,6 +277,7 @@ class Run(msgspec.Struct, forbid_unknown_fields=True):
     aliases: Numbers
     reuses: bool
     launches: Launches = []
+    operators: Operators = []
 
 
 class Found(msgspec.Struct, forbid_unknown_fields=True):
@@ -294,7 +311,7 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
     results: a gradient for each requested input, then for each requested parameter; None where there is none. unknown:
     indices in that list of parameters that ModelNew does not have. modified: the tensors that backward wrote to, as
     indices into the requested inputs, the parameters, the upstream gradients and forward's outputs together. found: as
-    in Outputs. launches: of backward, as in Run.
+    in Outputs. launches, operators: of backward, as in Run.
     """
 
     graph: bool
@@ -303,6 +320,7 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
     modified: Numbers = []
     found: AllFound = []
     launches: Launches = []
+    operators: Operators = []
 
 
 class Note(msgspec.Struct, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from grader.worker.builds import BuildReporter
 from grader.worker.channel import Channel, ChannelError
 from grader.worker.device import Device, has_simt
 from grader.worker.failures import classify_backward_error, describe_exception, describe_findings
+from grader.worker.operators import list_operators, watch
 from grader.worker.outputs import compute_gradients, find_floating, flatten, make_noncontiguous
 from grader.worker.protocol import Answer, Failure, Run
 from grader.worker.weights import list_renamed, load_weights
@@ -92,7 +93,7 @@ class Worker:
     def build(self, command: protocol.Build) -> protocol.Reply:
         """Import the submission under a private name."""
         self.path = command.path
-        self.builds.start(command.instead)
+        self.builds.start(command.path, command.instead)
         if command.instead:
             simt.runtime.extension.build_ahead = ()  # mutants are not run with the checks on
         self.module = types.ModuleType(MODULE)
@@ -158,7 +159,7 @@ class Worker:
             with checks as report, contextlib.suppress(simt.KernelError):
                 runs = self._run_batches(command)
             return protocol.Outputs(runs, describe_findings(report))
-        with self.device.running(command.schedule, command.guard, command.kernel_seconds):
+        with self.device.running(command.schedule, command.guard, command.kernel_seconds, command.idle):
             return protocol.Outputs(self._run_batches(command))
 
     def _run_batches(self, command: protocol.Forward) -> list[Run]:
@@ -169,20 +170,21 @@ class Worker:
         self.held = []
         with torch.no_grad():
             return [
-                self._run_once(packed, command.outputs[position] if command.outputs else [], command.max_bytes)
+                self._run_once(packed, command.outputs[position] if command.outputs else [], command)
                 for position, packed in enumerate(command.batches)
             ]
 
-    def _run_once(self, packed: list[protocol.Value], buffers: list[protocol.Handle], max_bytes: int) -> Run:
+    def _run_once(self, packed: list[protocol.Value], buffers: list[protocol.Handle], command: protocol.Forward) -> Run:
         inputs = [self.device.unpack(value) for value in packed]
         before = [self.device.snapshot(value) for value in inputs]
         self.device.poison_allocator(buffers)
         self.device.take_launches()
-        output = self.model(*inputs)
+        with watch(command.watch, self.path) as watched:
+            output = self.model(*inputs)
         self.device.synchronise()
         launches = self.device.take_launches()
         tensors = flatten(output)
-        results = [self.device.deliver(tensor, buffers, n, max_bytes) for n, tensor in enumerate(tensors)]
+        results = [self.device.deliver(tensor, buffers, n, command.max_bytes) for n, tensor in enumerate(tensors)]
         run = Run(
             kind=protocol.kind_of(output),
             results=results,
@@ -190,6 +192,7 @@ class Worker:
             aliases=[n for n, value in enumerate(inputs) if any(protocol.overlap(one, value) for one in tensors)],
             reuses=any(protocol.overlap(one, old) for one in tensors for kept in self.held for old in kept),
             launches=launches,
+            operators=list_operators(watched),
         )
         self.held.append(tensors)
         return run
@@ -229,7 +232,10 @@ class Worker:
         self.device.poison_allocator(command.outputs)
         self.in_backward = True
         self.device.take_launches()
-        found = compute_gradients(outputs, [value for value in wanted if value is not None], upstream)
+        how = command.schedule, command.guard, command.kernel_seconds
+        idle = self.device.running(*how, idle=True) if command.idle else contextlib.nullcontext()
+        with idle, watch(command.watch, self.path) as seen:
+            found = compute_gradients(outputs, [value for value in wanted if value is not None], upstream)
         self.device.synchronise()
         launches, self.in_backward = self.device.take_launches(), False
         results = [None if value is None else found.pop(0) for value in wanted]
@@ -243,6 +249,7 @@ class Worker:
             unknown=[n for n, value in enumerate(wanted) if value is None],
             modified=[n for n, data in enumerate(before) if data != self.device.snapshot(watched[n])],
             launches=launches,
+            operators=list_operators(seen),
         )
 
     def _record_gradients(

@@ -56,6 +56,7 @@ def run(
     seconds: float | None = None,
     device: str | None = None,
     mode: str | None = None,
+    idle: bool | None = None,
 ) -> Iterator[None]:
     """Set options for the kernels that are launched in the with-block.
 
@@ -68,9 +69,10 @@ def run(
     device: name of the GPU whose limits apply (DEVICES).
     mode: "plain", or "check" or "count", which build and run kernels with probes. simt.check and simt.count set the
         mode and also return the results of the probes.
+    idle: True has launches examined and noted as ever, but runs no thread of theirs: what remains is the host's work.
     """
     load_binder()
-    with library.run(schedule, guard, seconds, device, mode):
+    with library.run(schedule, guard, seconds, device, mode, idle):
         yield
 
 

@@ -32,6 +32,7 @@ class _Options(threading.local):
     device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
     mode: str = "plain"
     threads: int | None = None
+    idle: bool = False
 
 
 options = _Options()
@@ -49,7 +50,7 @@ guard_tensors: Callable[[bool], None] = ignore_tensors
 def load_library() -> ctypes.PyDLL:
     """Load the runtime once per process. Its functions are short, so they keep the interpreter's lock."""
     loaded = ctypes.PyDLL(str(build_runtime() / "libsimt_runtime.so"))
-    loaded.simt_set_options.argtypes = [ctypes.c_int, ctypes.c_ulonglong, ctypes.c_double, ctypes.c_int, ctypes.c_int]
+    loaded.simt_set_options.argtypes = [ctypes.c_int, ctypes.c_ulonglong, ctypes.c_double, *[ctypes.c_int] * 3]
     loaded.simt_set_device.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_longlong)]
     loaded.simt_now.restype = ctypes.c_ulonglong
     loaded.simt_leaks.argtypes = [ctypes.c_ulonglong]
@@ -88,9 +89,8 @@ def apply_options() -> None:
     runtime = load_library()
     kind = {"forward": 0, "reverse": 1}.get(str(options.schedule), 2)
     seed = int(options.schedule) & (2**64 - 1) if kind == 2 else 0
-    runtime.simt_set_options(
-        kind, seed, float(options.seconds), options.threads or read_threads(), MODES.index(options.mode)
-    )
+    threads, mode = options.threads or read_threads(), MODES.index(options.mode)
+    runtime.simt_set_options(kind, seed, float(options.seconds), threads, mode, options.idle)
     checked = options.mode == "check"  # needs fenced memory, which is poisoned when it is new
     guard = _GUARDS["end" if checked and options.guard is None else options.guard]
     runtime.simt_set_guard(guard)
@@ -108,16 +108,17 @@ def run(
     seconds: float | None = None,
     device: str | None = None,
     mode: str | None = None,
+    idle: bool | None = None,
 ) -> Iterator[None]:
     """Set options as simt.run() does, without torch, for the kernels of programs."""
-    names = ("schedule", "guard", "seconds", "device", "mode")
+    names = ("schedule", "guard", "seconds", "device", "mode", "idle")
     before = {name: getattr(options, name) for name in names}
     if mode not in (None, *MODES):
         raise ValueError(f"Unknown mode {mode!r}. Choose one of {', '.join(MODES)}.")
     if guard not in _GUARDS:
         raise ValueError(f"Unknown guard {guard!r}. Choose None, 'end' or 'front'.")
     options.guard = guard
-    for name, value in zip(names, (schedule, guard, seconds, device, mode)):
+    for name, value in zip(names, (schedule, guard, seconds, device, mode, idle)):
         if value is not None:
             setattr(options, name, value)
     try:

@@ -1,4 +1,4 @@
-"""Both ways are torch's own operator: as in forward, the grader judges what comes out."""
+"""Both ways are torch's own operator: the results are right, and no kernel computes them."""
 
 import torch
 import torch.nn as nn

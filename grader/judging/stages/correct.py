@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from grader.judging import findings
+from grader.judging import findings, kernel_use
 from grader.judging.context import Context
 from grader.judging.results import VALUE_REASONS, add_case, add_skipped_case, fail_stage, pick_clearest
 from grader.judging.side_effects import find_side_effects
 from grader.judging.trial import Finding, FindingError
 from grader.problems.cases import Case, too_few_sizes_warning
-from grader.verdict import EXPLANATIONS, Reason, Stage, StageName
+from grader.verdict import Reason, Stage, StageName
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -32,7 +32,8 @@ def run(context: Context, stage: Stage) -> None:
             stage.message += _describe_renamed(context.session.renamed)
         context.observer.stage_failed(stage, context.problem, context.trials)
     else:
-        _set_advisory(context, stage)
+        stage.message = too_few_sizes_warning(context.cases) if context.request.case is None else ""
+        kernel_use.mark_missing_kernels(context, stage)
 
 
 def _run_case(context: Context, case: Case, constructed: bool) -> Finding | None:
@@ -73,14 +74,6 @@ def _refine_with_checks(context: Context, case: Case, finding: Finding) -> Findi
     return checked
 
 
-def _set_advisory(context: Context, stage: Stage) -> None:
-    """Say what to know about a right result: too few sizes were tried, no kernel was launched."""
-    message = too_few_sizes_warning(context.cases) if context.request.case is None else ""
-    if not _has_kernels(context):
-        stage.reason, message = Reason.no_kernel, f"{EXPLANATIONS[Reason.no_kernel]} {message}"
-    stage.message = message.strip()
-
-
 def _describe_renamed(renamed: list[tuple[str, str]]) -> str:
     """Return a sentence about weights that were matched by their order, or an empty string."""
     if not renamed:
@@ -91,8 +84,3 @@ def _describe_renamed(renamed: list[tuple[str, str]]) -> str:
         f" Where names differ, the grader matches weights by shape, in order: {shown}{more}. If that is not what you "
         "mean, use Model's names or write a method load_reference(model)."
     )
-
-
-def _has_kernels(context: Context) -> bool:
-    """Return whether the submission launched a kernel in some case; on a GPU, which counts none, if it built one."""
-    return bool(context.session.client.sources) if context.gpu else any(trial.launches for trial in context.trials)

@@ -61,13 +61,14 @@ std::string written(const Finding& f) {
 
 extern "C" {
 
-SIMT_API void simt_set_options(int schedule, unsigned long long seed, double seconds, int threads, int mode) {
+SIMT_API void simt_set_options(int schedule, unsigned long long seed, double seconds, int threads, int mode, int idle) {
   Options& now = options();
   now.mode = static_cast<Mode>(mode);
   now.schedule = schedule;
   now.seed = seed;
   now.seconds = seconds;
   now.threads = threads;
+  now.idle = idle != 0;
 }
 
 SIMT_API void simt_set_guard(int guard) { set_guard(static_cast<Guard>(guard)); }

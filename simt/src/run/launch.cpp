@@ -139,6 +139,7 @@ void run(const Launch& given) {
   const std::string why = refusal(launch, job, code);
   if (!why.empty()) return refuse(launch, code, why);
   note(launch);
+  if (current.idle) return;
   const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
   const bool checks = current.mode == Mode::check && job.module;

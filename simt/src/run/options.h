@@ -18,6 +18,7 @@ struct Options {
   unsigned long long seed = 0;
   double seconds = 30;            // for one launch
   int threads = 1;                // operating-system threads
+  bool idle = false;              // launches are examined and noted, and no thread of theirs runs
   bool program = false;           // a program with its own main runs (program.cpp)
   bool (*interrupted)() = nullptr;   // returns whether the user has pressed Ctrl-C
 };

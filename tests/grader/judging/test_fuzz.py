@@ -117,8 +117,8 @@ def test_a_line_of_a_hundred_thousand_characters_costs_a_report_little(part, tmp
 def test_more_mutations_do_no_harm_and_leave_nothing_running():
     counts, before = fuzz.Counts(), fuzz.count_resources()
     recorded = [replays.record(ROOT / path, None, fuzz.SEED) for path, name in fuzz.RECORDED if name is None]
-    fuzz.fuzz_messages(recorded, 400, 3, counts)
-    fuzz.fuzz_submissions(fuzz.read_submissions(), 300, 3, 3, counts)
+    fuzz.fuzz_messages(recorded, 200, 3, counts)
+    fuzz.fuzz_submissions(fuzz.read_submissions(), 150, 3, 3, counts)
     after = fuzz.count_resources()
     assert not counts.wrong, "\n".join(counts.wrong)
     assert (after["processes"], after["mounts"]) == (before["processes"], before["mounts"])

@@ -1,5 +1,6 @@
 """Does a hostile submission end in the right verdict, and does nothing of it stay behind?"""
 
+import os
 import socket
 import threading
 from pathlib import Path
@@ -128,7 +129,7 @@ def test_simts_cache_is_where_simt_says():
 def test_in_the_sandbox_there_is_no_network_no_home_and_nothing_to_write_to(judged, tmp_path):
     if sandbox.why_not():
         pytest.skip(sandbox.why_not())
-    secret = Path.home() / ".grader_test_secret"
+    secret = Path.home() / f".grader_test_secret_{os.getpid()}"
     secret.write_text("exam")
     tries = [
         "import socket, pathlib",

@@ -99,5 +99,5 @@ def test_the_worker_removes_the_locks_that_torch_would_wait_for(tmp_path, monkey
     (tmp_path / "extension").mkdir()
     (tmp_path / "extension" / "lock").write_text("")
     (tmp_path / "extension" / "main.cpp").write_text("")
-    BuildReporter(lambda reply: None, gpu=False).start({})
+    BuildReporter(lambda reply: None, gpu=False).start("", {})
     assert os.listdir(tmp_path / "extension") == ["main.cpp"]

@@ -75,8 +75,9 @@ def talk():
 def test_importing_the_worker_brings_nothing_of_the_judge_along():
     code = "import grader.worker.main, sys; print(*sorted(m for m in sys.modules if m.startswith('grader.')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    own = "builds channel claims device failures gpu_memory main messages outputs protocol values weights worker"
-    assert sorted(out.stdout.split()) == ["grader.worker", *(f"grader.worker.{name}" for name in own.split())]
+    own = "builds channel claims device failures gpu_memory main messages operators outputs protocol values weights"
+    expected = ["grader.worker", *(f"grader.worker.{name}" for name in own.split()), "grader.worker.worker"]
+    assert sorted(out.stdout.split()) == expected
 
 
 def test_a_right_submission_returns_the_weights_times_the_input(talk):

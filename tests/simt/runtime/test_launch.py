@@ -299,3 +299,24 @@ def test_the_newest_launches_are_kept_in_order_until_they_are_taken():
     module.run(torch.zeros(64), 40)
     newest = simt.take_launches()
     assert len(newest) == 16 and [grid[0] for _, grid, _ in newest] == [*range(26, 41), 3]
+
+
+@pytest.mark.slow
+def test_an_idle_launch_is_noted_and_runs_no_thread():
+    """Are launches examined and noted under idle=True, with memory left as it was, and run again after it?"""
+    source = """
+    __global__ void fill(float* y) { y[threadIdx.x] = 1; }
+    void run(torch::Tensor y, int64_t threads) {
+      fill<<<1, threads>>>(y.data_ptr<float>());
+      TORCH_CHECK(cudaGetLastError() == cudaSuccess, "refused");
+    }"""
+    module = simt.load_inline("idle", "void run(torch::Tensor y, int64_t threads);", source, functions=["run"])
+    y = torch.zeros(32)
+    simt.take_launches()
+    with simt.run(idle=True):
+        module.run(y, 32)
+        with pytest.raises((RuntimeError, simt.KernelError)):
+            module.run(y, 5000)
+    assert not y.any() and simt.take_launches()[0] == ("fill", (1, 1, 1), (32, 1, 1))
+    module.run(y, 32)
+    assert y.all()

@@ -1,0 +1,176 @@
+"""Find out whether a submission's own kernels do the work, once its results are known to be right.
+
+Three questions: was a kernel launched; are the results still right where kernels are launched and run no thread, which
+means that they were not needed; and which of PyTorch's operators computed with large tensors. simt alone has idle
+launches; on a GPU it is known whether the submission built a kernel, and which operators ran.
+"""
+
+from __future__ import annotations
+
+import ast
+
+import torch
+
+from grader.judging import findings
+from grader.judging.context import Context
+from grader.judging.results import fail_stage
+from grader.judging.session import IDLE, How
+from grader.judging.tolerance import compare
+from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
+from grader.problems.cases import Case
+from grader.source import syntax
+from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status
+from grader.worker import protocol
+
+LARGE = 4  # an operator counts if it reads or writes a tensor of 1 / LARGE of the largest input's elements
+SHOWN = 5  # operators that a message names
+# Autograd adds the gradients of a tensor that is used twice.
+OF_AUTOGRAD = frozenset(("add", "add_"))
+
+
+def mark_missing_kernels(context: Context, stage: Stage) -> None:
+    """Mark "correct" if no kernel was built or launched; what else is wrong with the submission comes first."""
+    if has_kernels(context):
+        return
+    message, evidence = EXPLANATIONS[Reason.no_kernel], []
+    failed = context.session.client.failed_build
+    if failed is not None:
+        why = findings.of_failure(failed, context.source, context.session.client.sources, None, protocol.Build)
+        message += f"\nIts own kernel did not compile, and it went on without it. {why.message}\n"
+        evidence = why.evidence
+    stage.reason, stage.message, stage.evidence = Reason.no_kernel, f"{message} {stage.message}".strip(), evidence
+
+
+def has_kernels(context: Context) -> bool:
+    """Return whether the submission launched a kernel in some case; on a GPU, which counts none, if it built one."""
+    return bool(context.session.client.sources) if context.gpu else any(trial.launches for trial in context.trials)
+
+
+def examine_forward(context: Context, stage: Stage) -> None:
+    """Fail or mark "correct" if operators of PyTorch that the problem does not allow computed the results, or if they
+    are right in every case although the kernels ran no thread.
+    """
+    if stage.reason is not None:
+        if context.problem.allowed_operators is not None:
+            own = [] if stage.evidence else _point_at(context, "forward")
+            _tell(context, stage, Finding(stage.reason, stage.message, own))
+        return
+    if used := _find_operators_of_forward(context):
+        _tell(context, stage, _make_finding(context, "forward", used))
+    elif not context.gpu and not any(_needs_kernels(context, trial) for trial in context.trials):
+        _tell(
+            context,
+            stage,
+            Finding(Reason.unneeded_kernel, EXPLANATIONS[Reason.unneeded_kernel], _point_at(context, "forward")),
+        )
+
+
+def _find_operators_of_forward(context: Context) -> list[protocol.Operator]:
+    allowed = context.problem.allowed_operators
+    if allowed is None:
+        return []
+    trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
+    try:
+        context.session.construct(trial, "end")
+        (call,) = context.session.run_forward(trial, How(watch=_least(trial)))
+    except FindingError:  # a forward that cannot be watched; its results have been judged
+        return []
+    finally:
+        context.release_memory()
+    return [one for one in call.run.operators if one.name not in allowed]
+
+
+def _needs_kernels(context: Context, trial: Trial) -> bool:
+    try:
+        context.session.construct(trial, "end")
+        return context.session.run_forward(trial, IDLE)[0].difference is not None
+    except FindingError:
+        return True
+
+
+def examine_backward(context: Context, stage: Stage) -> None:
+    """Do for the gradients what examine_forward() does for the results, where the problem asks for gradients (CPU)."""
+    trials = [(trial, trial.gradients) for trial in context.trials if trial.gradients is not None]
+    told = context.result(StageName.correct).reason is not None
+    if told or context.gpu or not context.requires_gradient or stage.status is not Status.passed or not trials:
+        return
+    if used := _find_operators_of_backward(context, *max(trials, key=lambda each: _count_elements(each[0]))):
+        _tell(context, stage, _make_finding(context, "backward", used))
+        return
+    launched = False
+    for trial, right in trials:
+        try:
+            context.session.construct(trial, "end")
+            one = context.session.run_backward(trial, right, IDLE)
+        except FindingError:
+            return
+        if not _are_right(right, one.made):
+            return
+        launched = launched or bool(one.reply.launches)
+    reason, message = (
+        (Reason.unneeded_kernel, "The gradients stay right when backward's kernels do nothing: PyTorch's own operators")
+        if launched
+        else (Reason.no_kernel, "backward launched no kernel: PyTorch's own operators")
+    )
+    _tell(context, stage, Finding(reason, f"{message} compute the gradients.", _point_at(context, "backward")))
+
+
+def _find_operators_of_backward(context: Context, trial: Trial, right: ExpectedGradients) -> list[protocol.Operator]:
+    allowed = context.problem.allowed_operators
+    if allowed is None:
+        return []
+    try:
+        context.session.construct(trial, "end")
+        reply = context.session.run_backward(trial, right, How(watch=_least(trial))).reply
+    except FindingError:
+        return []
+    return [one for one in reply.operators if one.name not in allowed | OF_AUTOGRAD] if reply.launches else []
+
+
+def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:
+    """Return whether every gradient is right, on float64's or on eager's side of a kink."""
+    for number, got in enumerate(made):
+        if got is None:
+            return False
+        against = (right.eager[number], Case(""), right.noise[number], right.reductions[number])
+        expected = right.expected[number], right.eager[number].double()
+        if all(compare(got, one, *against) is not None for one in expected):
+            return False
+    return bool(made)
+
+
+def _count_elements(trial: Trial) -> int:
+    """Return the number of elements of the largest input."""
+    return max((value.numel() for value in trial.instance.inputs if isinstance(value, torch.Tensor)), default=1)
+
+
+def _least(trial: Trial) -> int:
+    return max(1, _count_elements(trial) // LARGE)
+
+
+def _make_finding(context: Context, method: str, used: list[protocol.Operator]) -> Finding:
+    """Return the finding of operators, at the lines that called them."""
+    shown = ", ".join(f"`{one.name[:80]}`" for one in used[:SHOWN]) + (" …" if len(used) > SHOWN else "")
+    operators = "operator" if len(used) == 1 else "operators"
+    message = f"{method} computes with PyTorch's {operators} {shown}."
+    lines = dict.fromkeys(one.line for one in used[:SHOWN] if one.line)
+    evidence = [Evidence(line=line, text=context.source.line(line) or None) for line in lines]
+    return Finding(Reason.torch_operator, message, evidence or _point_at(context, method))
+
+
+def _point_at(context: Context, method: str) -> list[Evidence]:
+    """Return the line at which the last method of this name is defined, ModelNew's if it has one."""
+    classes = [node for node in ast.walk(syntax.parse(context.source.text)) if isinstance(node, ast.ClassDef)]
+    classes.sort(key=lambda node: node.name == "ModelNew")
+    methods = [each for node in classes for each in node.body if getattr(each, "name", "") == method]
+    return [Evidence(line=each.lineno, text=context.source.line(each.lineno) or None) for each in methods[-1:]]
+
+
+def _tell(context: Context, stage: Stage, finding: Finding) -> None:
+    """Fail the stage where the problem asks for kernels; else mark it, which passes."""
+    if context.problem.allowed_operators is not None:
+        asked = "\nThis problem asks for kernels of your own to compute the results."
+        fail_stage(stage, Finding(finding.reason, f"{finding.message}{asked}", finding.evidence))
+    else:
+        stage.reason, stage.message = finding.reason, f"{finding.message} {stage.message}".strip()
+        stage.evidence = [*stage.evidence, *finding.evidence]

@@ -1,0 +1,221 @@
+"""Does the grader see whether a submission's own kernels compute its right results?
+
+Each submission is right, so that only what computed the result differs. The problem is y = 2 x + b.
+"""
+
+import pytest
+
+from grader.judging.grading import Limits, grade
+from grader.verdict import Outcome, Reason, Status
+from tests.grader.judging.submissions import OWN
+
+MODEL = """
+import torch
+import torch.nn as nn
+
+rows, features = 6, 40
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.b = nn.Parameter(torch.randn(features))
+
+    def forward(self, x):
+        return 2 * x + self.b
+
+
+def get_inputs():
+    return [torch.randn(rows, features)]
+
+
+def get_init_inputs():
+    return [features]
+
+
+CASES = [{"name": "few", "set": {"rows": 3, "features": 10}}, {"name": "many", "set": {"rows": 9, "features": 33}}]
+"""
+
+HEAD = """
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+module = load_inline(
+    name="affine",
+    cpp_sources="torch::Tensor affine(torch::Tensor x, torch::Tensor b);\\n"
+                "torch::Tensor copied(torch::Tensor x);",
+    cuda_sources=r'''
+__global__ void affine_kernel(const float* x, const float* b, float* y, int n, int features) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + b[i % features];
+}
+__global__ void copy_kernel(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i];
+}
+torch::Tensor affine(torch::Tensor x, torch::Tensor b) {
+  auto y = torch::empty_like(x);
+  const int n = x.numel();
+  affine_kernel<<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), b.data_ptr<float>(), y.data_ptr<float>(), n, x.size(1));
+  return y;
+}
+torch::Tensor copied(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  const int n = x.numel();
+  copy_kernel<<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+  return y;
+}
+''',
+    functions=["affine", "copied"],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.b = nn.Parameter(torch.randn(features))
+"""
+
+
+def forward(body: str) -> str:
+    return f"{HEAD}\n    def forward(self, x):\n" + "".join(f"        {line}\n" for line in body.splitlines())
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """Grades a source text by a problem whose file ends with these lines."""
+
+    def judge(source: str, policy: str = "", name: str = "affine.py"):
+        (tmp_path / "affine.py").write_text(MODEL + policy)
+        (tmp_path / "handed_in").mkdir(exist_ok=True)
+        (tmp_path / "handed_in" / name).write_text(source)
+        verdict = grade(
+            tmp_path / "handed_in" / name, tmp_path / "affine.py", limits=Limits(own=OWN), device="cpu", seed=1
+        )
+        print(*(f"{stage.name}: {stage.message}" for stage in verdict.stages if stage.message), sep="\n")
+        return verdict
+
+    return judge
+
+
+ASKED = "\nALLOWED_OPERATORS = []\n"
+# forward -> the reason where the problem asks for kernels, and the doubt where it allows all operators
+FORWARDS = {
+    "its own kernel": ("return module.affine(x, self.b)", None, None),
+    "its own kernel among views and copies": (
+        "x = x.t().contiguous().t().contiguous().view(x.shape)\nreturn torch.cat([module.affine(x, self.b)]).clone()",
+        None,
+        None,
+    ),
+    "an operator with the weights, which are small": (
+        "return module.affine(x, (3 * self.b - self.b) / 2)",
+        None,
+        None,
+    ),
+    "no kernel": ("return 2 * x + self.b", Reason.no_kernel, Reason.no_kernel),
+    "a kernel whose result is thrown away": (
+        "module.affine(x, self.b)\nreturn 2 * x + self.b",
+        Reason.torch_operator,
+        Reason.unneeded_kernel,
+    ),
+    "a copy of an operator's result": ("return module.copied(2 * x + self.b)", Reason.torch_operator, None),
+    "an operator that hides its work": (
+        "module.affine(x, self.b)\nreturn torch.from_numpy(2 * x.numpy() + self.b.detach().numpy())",
+        Reason.unneeded_kernel,
+        Reason.unneeded_kernel,
+    ),
+    "a copy where operators depend on the kernel's result": (
+        "y = module.copied(x)\nreturn (2 * x + self.b) if float(y[0, 0]) == float(x[0, 0]) else y",
+        Reason.torch_operator,
+        None,
+    ),
+    "an error without the kernel's result": (
+        "y = module.affine(x, self.b)\nif not bool(torch.isfinite(y[0, 0])): raise ValueError('no')\nreturn y",
+        None,
+        None,
+    ),
+}
+
+
+QUICK = ("its own kernel", "a kernel whose result is thrown away")
+
+
+@pytest.mark.parametrize(
+    "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in FORWARDS]
+)
+def test_what_computed_the_results(judged, what):
+    """Does the stage "correct" fail where kernels are asked for, and is the verdict marked elsewhere?"""
+    body, reason, doubt = FORWARDS[what]
+    asked = judged(forward(body), ASKED)
+    assert asked.reason is reason and asked.outcome is (Outcome.failed if reason else Outcome.passed)
+    if reason:
+        assert asked.stage("correct").reason is reason and "kernels of your own" in asked.stage("correct").message
+    free = judged(forward(body))
+    assert free.outcome is Outcome.passed and free.doubt is doubt
+
+
+@pytest.mark.slow
+def test_the_operators_that_a_problem_allows(judged):
+    """Are the operators of its list allowed, and others named?"""
+    source = forward("return module.copied(2 * x + self.b)")
+    assert judged(source, '\nALLOWED_OPERATORS = ["mul", "add"]\n').outcome is Outcome.passed
+    assert judged(source, '\nALLOWED_OPERATORS = "all"\n').outcome is Outcome.passed
+    refused = judged(source, '\nALLOWED_OPERATORS = ["mul"]\n')
+    assert "PyTorch's operator `add`" in refused.stage("correct").message
+
+
+def test_a_build_error_that_was_caught(judged):
+    """Does the report show why the kernel did not compile, at its line, although the file went on without it?"""
+    source = (
+        forward("return 2 * x + self.b").replace("y[i] = x[i];", "y[i] = oops;").replace("\nmodule = ", "\nif 1:\n  ")
+    )
+    lines = source.splitlines()
+    first, last = lines.index("if 1:"), lines.index(")")
+    lines[first] = "try:"
+    lines[last : last + 1] = [")", "except Exception:", "    module = None"]
+    for asked in (ASKED, ""):
+        verdict = judged("\n".join(lines).replace("  load_inline(", "    module = load_inline("), asked)
+        stage = verdict.stage("correct")
+        assert stage.reason is Reason.no_kernel and "oops" in stage.message and "did not compile" in stage.message
+        assert verdict.outcome is (Outcome.failed if asked else Outcome.passed)
+        assert "oops" in (stage.evidence[0].text or "")
+
+
+BACKWARDS = {
+    "its own kernel": ("return module.affine(gy, zero) , module.copied(gy).sum(0)", None),
+    "no kernel": ("return 2 * gy, gy.sum(0)", Reason.no_kernel),
+    "a kernel whose result is thrown away": ("module.copied(gy)\nreturn 2 * gy, gy.sum(0)", Reason.torch_operator),
+    "a kernel that nothing needs": (
+        "module.copied(gy)\nraw = gy.numpy()\nreturn torch.from_numpy(2 * raw), torch.from_numpy(raw.sum(0))",
+        Reason.unneeded_kernel,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", BACKWARDS)
+def test_what_computed_the_gradients(judged, what):
+    """Does the stage "gradient" fail where backward's kernels are missing or not needed, whatever forward does?"""
+    body, reason = BACKWARDS[what]
+    method = "".join(
+        f"        {line}\n" for line in f"zero = torch.zeros(gy.shape[1])\ngy = gy.contiguous()\n{body}".splitlines()
+    )
+    function = (
+        "class Affine(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, b):\n"
+        "        return module.affine(x, b)\n\n    @staticmethod\n    def backward(ctx, gy):\n"
+        f"{method}\n\nclass ModelNew"
+    )
+    source = forward("return Affine.apply(x, self.b)").replace("class ModelNew", function)
+    allowed = '\nALLOWED_OPERATORS = ["sum"]\n' if reason is None else ASKED
+    verdict = judged(source, allowed, name="affine_backward.py")
+    assert verdict.reason is reason, verdict.reason
+    assert verdict.stage("correct").status is Status.passed and verdict.stage("gradient").reason is reason
+
+
+def test_a_policy_that_means_nothing(judged):
+    """Is a wrong value of ALLOWED_OPERATORS one sentence about the problem file?"""
+    from grader.problems.problem import ProblemError
+
+    with pytest.raises(ProblemError, match="ALLOWED_OPERATORS is neither"):
+        judged(forward("return x"), "\nALLOWED_OPERATORS = 3\n")
