@@ -69,7 +69,7 @@ def load(name):
 def test_on_a_cpu(name):
     """Where there is no such GPU, is every case of the problem right and clean of the checks?"""
     verdict = grade(FASTEST[name], problem=FASTEST[name].parent / "model.py", seed=SEED, device="cpu")
-    assert verdict.outcome is Outcome.passed, verdict.first_problem
+    assert verdict.outcome is Outcome.passed, (verdict.first_problem.message, verdict.first_problem)
 
 
 @pytest.mark.parametrize("name", FASTEST)

@@ -5,9 +5,8 @@ Each submission is right, so that only what computed the result differs. The pro
 
 import pytest
 
-from grader.judging.grading import Limits, grade
+from grader.judging.grading import grade
 from grader.verdict import Outcome, Reason, Status
-from tests.grader.judging.submissions import OWN
 
 MODEL = """
 import torch
@@ -90,9 +89,7 @@ def judged(tmp_path):
         (tmp_path / "affine.py").write_text(MODEL + policy)
         (tmp_path / "handed_in").mkdir(exist_ok=True)
         (tmp_path / "handed_in" / name).write_text(source)
-        verdict = grade(
-            tmp_path / "handed_in" / name, tmp_path / "affine.py", limits=Limits(own=OWN), device="cpu", seed=1
-        )
+        verdict = grade(tmp_path / "handed_in" / name, tmp_path / "affine.py", device="cpu", seed=1)
         print(*(f"{stage.name}: {stage.message}" for stage in verdict.stages if stage.message), sep="\n")
         return verdict
 
