@@ -317,6 +317,7 @@ FAINT = """area => {
 # --- the tests --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
     """Can a student go from `make lab` through a failure, with its picture, to a pass, and end it all with Ctrl-C?
 
