@@ -34,9 +34,10 @@ def make_table_with_source(heads: Sequence[str], rows: Iterable[Sequence[str]], 
 
 
 def describe_source(machine: dict[str, str], command: str) -> str:
-    """Return the line below a table of figures from a CPU: date, processor, versions and the command."""
+    """Return the line below a table of figures: date, GPU if there was one, processor, versions and the command."""
+    device = ", ".join(machine[name] for name in ("gpu", "processor") if name in machine)
     versions = f"torch {machine['torch']}, {machine['compiler']}"
-    return f"{machine['date']}, {machine['processor']}, {versions}; `python benchmarks/{command}` made this."
+    return f"{machine['date']}, {device}, {versions}; `python benchmarks/{command}` made this."
 
 
 def write_section(name: str, text: str, page: Path = README) -> None:

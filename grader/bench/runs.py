@@ -17,11 +17,11 @@ import torch
 
 from grader.bench import part, sizes
 from grader.bench.children import Measured, build_extensions, measure
-from grader.bench.clocks import Clocks
 from grader.bench.ncu import profile_launches
 from grader.bench.order import Order
 from grader.bench.rows import OURS, find_backwards, find_ladder
 from grader.judging import clock
+from grader.judging.timing.clocks import Clocks
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import problem as _problem
 

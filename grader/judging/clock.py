@@ -1,14 +1,14 @@
 """Time a submission against its baselines on a GPU, fairly, and say how sure the ratio is.
 
 One round times every command once, in random order: the L2 cache is flushed, then a wall clock in this process runs
-from before a batch of calls on distinct inputs until the whole device is synchronised. The time of an empty command
-that takes the same way is subtracted. Rounds repeat until the confidence interval of every ratio is narrow enough.
+from before a batch of calls on distinct inputs until their results are there. The time of a null command is subtracted:
+a trusted worker that takes the same way and computes nothing. Rounds repeat until the confidence interval of every
+ratio is narrow enough.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import platform
 import random
@@ -28,33 +28,20 @@ BATCH_SECONDS = 0.005  # a batch is made at least this long, if there are enough
 WARM_UPS = 3
 SLOW = 1.0  # seconds: a call that long needs no more warming up
 FLUSH_FACTOR = 2  # of the L2: a set-associative cache does not drop its lines in order
+CANDIDATE, NULL = "candidate", "null"
 
 
 class Command(Protocol):
     """Something that can be timed."""
 
-    def run(self, batch: Sequence[int]) -> None:
-        """Work on the inputs with these numbers and return when the whole device is synchronised."""
-
-    def empty(self) -> None:
-        """Take the same way (message, synchronisation) with no work in it."""
-
-
-@dataclasses.dataclass
-class Calls:
-    """A function of this process as a Command: eager, torch.compile. inputs: one list of arguments an input number."""
-
-    function: Callable[..., object]
-    inputs: Sequence[Sequence[object]]
+    def prepare(self) -> None:
+        """Get ready for a turn, untimed."""
 
     def run(self, batch: Sequence[int]) -> None:
-        with torch.no_grad():
-            for number in batch:
-                self.function(*self.inputs[number])
-        synchronize()
+        """Work on the inputs with these numbers and return when the results are there."""
 
-    def empty(self) -> None:
-        synchronize()
+    def settle(self, batch: Sequence[int]) -> None:
+        """Do what follows a turn on these inputs, untimed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,15 +71,15 @@ class Ratio:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """What measure() found. notes: sentences about what is odd. below_floor: faster than memory allows."""
+    """What measure() found. notes: sentences about what is odd. below_bound: faster than memory allows."""
 
     candidate: Timing
     baselines: list[Timing]
     ratios: list[Ratio]
     rounds: int
     batch: int
-    floor_ms: float | None
-    below_floor: bool
+    bound_ms: float | None
+    below_bound: bool
     notes: list[str]
 
     @property
@@ -103,70 +90,83 @@ class Measurement:
 def measure(
     candidate: Command,
     baselines: Mapping[str, Command],
+    null: Command,
     inputs: int,
     *,
-    floor_ms: float | None = None,
+    bound_ms: float | None = None,
     flush: Callable[[], None] | None = None,
-    refresh: Callable[[], None] | None = None,
+    refresh: Callable[[Sequence[int]], None] | None = None,
+    check: Callable[[Sequence[int]], None] | None = None,
     now: Callable[[], float] = time.perf_counter,
     seed: int | None = None,
     most_seconds: float = MOST_SECONDS,
 ) -> Measurement:
     """Time the candidate and every baseline in interleaved rounds.
 
-    inputs: how many distinct inputs there are, numbered from 0; a batch uses each at most once.
-    floor_ms: the least time that memory allows (see floor()). flush: empties the L2; Flush() if None.
-    refresh: called before each round, untimed (new values in the inputs, a check of the last outputs).
-    now: seconds. seed: of the order of turns. Exceptions of commands pass through.
+    null: takes the same way as the others with no work in it. inputs: how many distinct inputs there are, numbered from
+    0; a batch uses each at most once. bound_ms: the least time that memory allows (see roofline_bound()). flush:
+    empties the L2; Flush() if None. refresh, check: called before and after each round with the numbers of its inputs,
+    untimed. now: seconds. seed: of the order of turns. Exceptions of commands pass through.
     """
     flush = Flush() if flush is None else flush
+    refresh, check = refresh or _ignore, check or _ignore
     order = random.Random(seed)
-    commands: dict[str, Command] = {"candidate": candidate, **baselines}
-    batch = _warm_up(commands, inputs, now)
+    commands: dict[str, Command] = {CANDIDATE: candidate, NULL: null, **baselines}
+    batch = _warm_up(commands, inputs, refresh, now)
     samples: dict[str, list[float]] = {name: [] for name in commands}
-    overheads: dict[str, list[float]] = {name: [] for name in commands}
     deadline = now() + most_seconds
     while True:
-        if refresh is not None:
-            refresh()
         numbers = order.sample(range(inputs), batch)
+        refresh(numbers)
         for name in order.sample(list(commands), len(commands)):
+            commands[name].prepare()
             flush()
-            overheads[name].append(_timed(commands[name].empty, now))
-            flush()
-            samples[name].append(_timed(functools.partial(commands[name].run, numbers), now))
-        rounds = len(samples["candidate"])
-        times = {name: _per_call(samples[name], overheads[name], batch) for name in commands}
-        ratios = [ratio(name, times[name], times["candidate"]) for name in baselines]
+            samples[name].append(_timed(commands[name], numbers, now))
+            commands[name].settle(numbers)
+        check(numbers)
+        rounds = len(samples[CANDIDATE])
+        times = {name: _per_call(samples[name], samples[NULL], batch) for name in commands if name != NULL}
+        ratios = [ratio(name, times[name], times[CANDIDATE]) for name in baselines]
         sure = rounds >= FEWEST_ROUNDS and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
-            return _measurement(times, ratios, rounds, batch, floor_ms)
+            return _measurement(times, ratios, rounds, batch, bound_ms)
 
 
-def _warm_up(commands: Mapping[str, Command], inputs: int, now: Callable[[], float]) -> int:
-    """Run every command a few times (torch.compile compiles now); the number of calls a batch needs."""
-    fastest = math.inf
-    for command in commands.values():
+def _ignore(_numbers: Sequence[int]) -> None:
+    pass
+
+
+def _warm_up(
+    commands: Mapping[str, Command], inputs: int, refresh: Callable[[Sequence[int]], None], now: Callable[[], float]
+) -> int:
+    """Run every command a few times (torch.compile compiles now); return the number of calls per batch."""
+    refresh([0])
+    last: dict[str, float] = {}
+    for name, command in commands.items():
         for count in range(WARM_UPS):
-            command.empty()
-            last = _timed(functools.partial(command.run, [0]), now)
-            if count > 0 and last > SLOW:  # the first call may have compiled
+            command.prepare()
+            last[name] = _timed(command, [0], now)
+            command.settle([0])
+            if count > 0 and last[name] > SLOW:  # the first call may have compiled
                 break
-        fastest = min(fastest, last)
+    fastest = min(last[name] - last[NULL] for name in commands if name != NULL)
     batch = min(inputs, max(1, math.ceil(BATCH_SECONDS / max(fastest, 1e-9))))
+    refresh(range(batch))
     for command in commands.values():
+        command.prepare()
         command.run(range(batch))
+        command.settle(range(batch))
     return batch
 
 
-def _timed(call: Callable[[], None], now: Callable[[], float]) -> float:
+def _timed(command: Command, numbers: Sequence[int], now: Callable[[], float]) -> float:
     start = now()
-    call()
+    command.run(numbers)
     return now() - start
 
 
 def _per_call(batches: list[float], empties: list[float], batch: int) -> list[float]:
-    """Seconds a call. A single empty command's jitter must not move a sample, so their median is subtracted."""
+    """Seconds a call. A single null command's jitter must not move a sample, so their median is subtracted."""
     overhead = statistics.median(empties)
     return [max(seconds - overhead, 1e-9) / batch for seconds in batches]
 
@@ -192,10 +192,10 @@ def timing(name: str, seconds: Sequence[float]) -> Timing:
     return Timing(name, median * 1e3, q1 * 1e3, q3 * 1e3, len(seconds))
 
 
-def _measurement(times, ratios, rounds, batch, floor_ms) -> Measurement:
+def _measurement(times, ratios, rounds, batch, bound_ms) -> Measurement:
     timings = [timing(name, seconds) for name, seconds in times.items()]
     candidate = timings[0]
-    below = floor_ms is not None and candidate.median_ms < floor_ms
+    below = bound_ms is not None and candidate.median_ms < bound_ms
     notes = [
         f"The speed-up over {r.baseline} is uncertain: {r.low:.2f} to {r.high:.2f} after {rounds} rounds."
         for r in ratios
@@ -203,10 +203,10 @@ def _measurement(times, ratios, rounds, batch, floor_ms) -> Measurement:
     ]
     if below:
         notes.append(
-            f"{candidate.median_ms:.3g} ms is less than the {floor_ms:.3g} ms that reading the inputs and writing the "
+            f"{candidate.median_ms:.3g} ms is less than the {bound_ms:.3g} ms that reading the inputs and writing the "
             "output once takes: the work cannot have been done."
         )
-    return Measurement(candidate, timings[1:], ratios, rounds, batch, floor_ms, below, notes)
+    return Measurement(candidate, timings[1:], ratios, rounds, batch, bound_ms, below, notes)
 
 
 # --- the device ------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Flush:
             torch.cuda.synchronize()
 
 
-def floor(moved_bytes: int) -> float | None:
+def roofline_bound(moved_bytes: int) -> float | None:
     """The least milliseconds in which a kernel can read and write this many bytes, or None without a GPU.
 
     What two L2 caches hold is not counted: the last outputs may stay there unwritten. The rate is measured with a

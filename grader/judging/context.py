@@ -16,6 +16,7 @@ from grader.worker import sandbox
 
 if TYPE_CHECKING:
     from grader.judging.session import Session
+    from grader.judging.timing.watch import Canary
     from grader.problems.cases import Case
     from grader.problems.problem import Problem
 
@@ -42,7 +43,8 @@ class Context:
 
     report: shows a stage and a few words. results: of all stages, in order. process: the submission's worker. problem,
     gpu, versions: left by "contract". session, cases: by "build". trials: of the cases run up to now. differentiated:
-    numbers of the inputs and names of the parameters that have a gradient, left by "gradient".
+    numbers of the inputs and names of the parameters that have a gradient, left by "gradient". canary: left by "build"
+    on a GPU.
     """
 
     request: Request
@@ -59,6 +61,7 @@ class Context:
     cases: list[Case] = dataclasses.field(default_factory=list)
     trials: list[Trial] = dataclasses.field(default_factory=list)
     differentiated: tuple[list[int], list[str]] = dataclasses.field(default_factory=lambda: ([], []))
+    canary: Canary | None = None
 
     @property
     def device(self) -> str:

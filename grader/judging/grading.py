@@ -52,6 +52,32 @@ def grade(
     and Refused if the machine lacks what the options need. An interrupt from the keyboard ends the worker and gives a
     verdict whose reason is `interrupted`.
     """
+    context = make_context(
+        path, problem, overrides, device, seed, progress, limits, require_sandbox, case, worker, observer, folder
+    )
+    started = time.monotonic()
+    try:
+        _run_stages(context)
+        return _make_verdict(context, time.monotonic() - started)
+    finally:
+        context.close()
+
+
+def make_context(
+    path: str | Path,
+    problem: str | Path | None = None,
+    overrides: dict[str, str] | None = None,
+    device: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    require_sandbox: bool = False,
+    case: str | None = None,
+    worker: Callable[..., sandbox.Process] | None = None,
+    observer: Observer | None = None,
+    folder: Path | None = None,
+) -> Context:
+    """Return the state in which a grading begins; the arguments are those of grade(). The caller closes it."""
     path = Path(path)
     request = Request(
         path=path,
@@ -65,7 +91,7 @@ def grade(
         folder=folder,
         start_process=worker or sandbox.start,
     )
-    context = Context(
+    return Context(
         request=request,
         report=progress or (lambda stage, text: None),
         observer=observer or NoObserver(),
@@ -74,12 +100,6 @@ def grade(
         versions={"python": platform.python_version()},
         results=[Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName],
     )
-    started = time.monotonic()
-    try:
-        _run_stages(context)
-        return _make_verdict(context, time.monotonic() - started)
-    finally:
-        context.close()
 
 
 def _run_stages(context: Context) -> None:

@@ -17,7 +17,7 @@ def find_side_effects(trial: Trial, calls: list[Call], gpu: bool) -> list[Findin
     """Return the findings on side effects in two calls on the same inputs."""
     case, found = trial.case.name, []
     modified = sorted({n for call in calls for n in call.modified})
-    if modified and not _model_modifies(trial):
+    if modified and not modifies_inputs(trial):
         message = f"forward changed {_list_inputs(modified)}: write to a new tensor."
         found.append(Finding(Reason.input_modified, message, [Evidence(case=case)]))
     aliases = sorted({n for call in calls for n in call.run.aliases})
@@ -27,6 +27,14 @@ def find_side_effects(trial: Trial, calls: list[Call], gpu: bool) -> list[Findin
     elif any(call.run.reuses for call in calls) and not aliases:
         found.append(Finding(Reason.output_reused, EXPLANATIONS[Reason.output_reused], [Evidence(case=case)]))
     return found or _find_nondeterminism(trial, calls, gpu)
+
+
+def modifies_inputs(trial: Trial) -> bool:
+    """Return whether the problem's own Model changes its inputs, so that a submission may."""
+    inputs = _copy(trial.instance.inputs)
+    with trial.instance.blame(), torch.no_grad():
+        trial.instance.build()(*inputs)
+    return any(isinstance(a, torch.Tensor) and not torch.equal(a, b) for a, b in zip(inputs, trial.instance.inputs))
 
 
 def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Finding]:
@@ -54,14 +62,6 @@ def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Fin
             "numbers in forward, and for values that it keeps from one call to the next."
         )
     return [Finding(Reason.nondeterministic, message, evidence)]
-
-
-def _model_modifies(trial: Trial) -> bool:
-    """Return whether the problem's own Model changes its inputs, so that a submission may."""
-    inputs = _copy(trial.instance.inputs)
-    with trial.instance.blame(), torch.no_grad():
-        trial.instance.build()(*inputs)
-    return any(isinstance(a, torch.Tensor) and not torch.equal(a, b) for a, b in zip(inputs, trial.instance.inputs))
 
 
 def _model_aliases(trial: Trial) -> bool:

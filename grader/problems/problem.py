@@ -219,11 +219,7 @@ class Problem:
         with self._blame("get_init_inputs()", device), seeded(draw, device):
             args, kwargs = split_arguments(module.get_init_inputs())
         self._check_fit("get_init_inputs() gives", [args, kwargs])
-        with self._blame("get_inputs()", device), seeded(draw + 1, device), torch.device(device):
-            made = module.get_inputs()
-            made = list(made) if isinstance(made, (list, tuple)) else [made]
-            self._check_fit("get_inputs() gives", made)
-            inputs = [redraw_input(value, case.inputs, device) for value in made]
+        inputs = self._draw(module, case, draw + 1, device)
 
         def build(other: int = 0) -> torch.nn.Module:
             with self._blame("Model(...)", device), seeded(draw + 2 + other, device), torch.device(device):
@@ -243,6 +239,17 @@ class Problem:
             functools.partial(self._blame, "Model.forward", device),
             self.precision,
         )
+
+    def draw_inputs(self, case: Case, seed: int, device: str | torch.device = "cpu") -> list:
+        """Return new inputs for `case`, the same for the same (seed, case, device). Raises as instantiate() does."""
+        return self._draw(self.module(dict(case.set)), case, derive_seed(seed, case) + 1, torch.device(device))
+
+    def _draw(self, module: types.ModuleType, case: Case, draw: int, device: torch.device) -> list:
+        with self._blame("get_inputs()", device), seeded(draw, device), torch.device(device):
+            made = module.get_inputs()
+            made = list(made) if isinstance(made, (list, tuple)) else [made]
+            self._check_fit("get_inputs() gives", made)
+            return [redraw_input(value, case.inputs, device) for value in made]
 
     def upstream(self, case: Case, seed: int, outputs: list[torch.Tensor]) -> list[torch.Tensor]:
         """Return gradients to start backward with, for each floating output.

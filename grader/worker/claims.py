@@ -42,6 +42,7 @@ REPLIES: dict[type[messages.Command], type[messages.Reply]] = {
     messages.Construct: messages.Constructed,
     messages.Forward: messages.Outputs,
     messages.Gradient: messages.Gradients,
+    messages.Batch: messages.Timed,
 }
 
 

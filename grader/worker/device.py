@@ -89,6 +89,20 @@ class Device:
             result.data = protocol.raw(tensor)
         return result
 
+    def make_like(self, described: list[protocol.Result]) -> list[torch.Tensor]:
+        """Return zeros of these dtypes and shapes."""
+        place = "cuda" if self.gpu else "cpu"
+        return [torch.zeros(one.shape, dtype=protocol.DTYPES[one.dtype], device=place) for one in described]
+
+    def touch(self) -> None:
+        """Launch one small kernel, so that the GPU changes to this process."""
+        if self.gpu:
+            torch.zeros(1, device="cuda")
+
+    def locate(self, held: list[list[torch.Tensor]]) -> list[list[protocol.Location | None]]:
+        """Return where each result lies in the GPU's memory; nothing on a CPU."""
+        return [[protocol.locate(tensor) for tensor in tensors] for tensors in held] if self.gpu else []
+
     def snapshot(self, value: object) -> bytes | None:
         """Return a CPU tensor's elements; None for other values, and on a GPU, where the judge compares for itself."""
         return protocol.raw(value) if isinstance(value, torch.Tensor) and not self.gpu else None

@@ -41,6 +41,8 @@ class Bytes:
 class GpuMemory:
     """Exchange on a GPU: inputs and output buffers are the judge's memory, which the worker maps."""
 
+    device = "cuda"
+
     def __init__(self):
         self.given: list[list[tuple[Any, Any]]] = []  # for each call: (what was sent, the original)
         self.room: list[list[Shared]] = []

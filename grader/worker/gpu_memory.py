@@ -1,4 +1,8 @@
-"""GPU memory that two processes share through CUDA IPC: the judge owns it, the worker maps it."""
+"""GPU memory that two processes share through CUDA IPC: one owns it, the other maps it.
+
+The judge owns inputs and buffers, which the worker maps. While a submission is timed, the judge maps the results where
+the worker has left them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,14 @@ import math
 import torch
 
 from grader.worker.channel import ChannelError
-from grader.worker.messages import Handle
-from grader.worker.values import DTYPES, name_of
+from grader.worker.messages import HANDLE_BYTES, Handle, Location
+from grader.worker.values import DTYPES, is_shape, name_of
+
+IPC = "CUDA IPC"
 
 
 class _IpcHandle(ctypes.Structure):
-    _fields_ = [("reserved", ctypes.c_char * 64)]
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
 
 @functools.cache
@@ -25,6 +31,20 @@ def _runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(f"libcudart.so.{major}")
     library.cudaGetErrorString.restype = ctypes.c_char_p
     return library
+
+
+@functools.cache
+def _driver() -> ctypes.CDLL:
+    """Return the CUDA driver, which torch has started."""
+    torch.cuda.init()
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _find_allocation(pointer: int) -> tuple[int, int]:
+    """Return the address and the bytes of the allocation that holds an address; (0, 0) if no allocation does."""
+    base, size = ctypes.c_uint64(), ctypes.c_size_t()
+    code = _driver().cuMemGetAddressRange_v2(ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(pointer))
+    return (0, 0) if code else (base.value, size.value)
 
 
 def last_error() -> str:
@@ -65,7 +85,7 @@ class Shared:
         _check(self.library, self.library.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(count)), "GPU memory")
         self.pointer = pointer
         ipc = _IpcHandle()
-        _check(self.library, self.library.cudaIpcGetMemHandle(ctypes.byref(ipc), pointer), "CUDA IPC")
+        _check(self.library, self.library.cudaIpcGetMemHandle(ctypes.byref(ipc), pointer), IPC)
         self.handle = Handle(name_of(dtype), list(shape), bytes(bytearray(ipc)))
         self.tensor = _view(pointer.value or 0, self.handle.dtype, self.handle.shape)
 
@@ -74,6 +94,75 @@ class Shared:
         if self.pointer.value:
             self.library.cudaFree(self.pointer)
             self.pointer = ctypes.c_void_p()
+
+
+def locate(tensor: torch.Tensor) -> Location | None:
+    """Return where a tensor of this process lies; None if that memory cannot be shared."""
+    if tensor.device.type != "cuda" or tensor.layout is not torch.strided:
+        return None
+    library, ipc = _runtime(), _IpcHandle()
+    base, _ = _find_allocation(tensor.data_ptr())
+    if not base or library.cudaIpcGetMemHandle(ctypes.byref(ipc), ctypes.c_void_p(base)):
+        library.cudaGetLastError()
+        return None
+    offset, strides = tensor.data_ptr() - base, list(tensor.stride())
+    return Location(name_of(tensor.dtype), list(tensor.shape), strides, bytes(bytearray(ipc)), offset)
+
+
+def _open(handle: bytes) -> int:
+    """Map the memory of another process; return its address here. Raises ChannelError if the driver refuses it."""
+    library, pointer = _runtime(), ctypes.c_void_p()
+    library.cudaIpcOpenMemHandle.argtypes = [ctypes.c_void_p, _IpcHandle, ctypes.c_uint]
+    _check(library, library.cudaIpcOpenMemHandle(ctypes.byref(pointer), _IpcHandle.from_buffer_copy(handle), 1), IPC)
+    return pointer.value or 0
+
+
+class Foreign:
+    """A worker's GPU memory in the judge: maps each allocation once. What the worker says of it is checked."""
+
+    def __init__(self):
+        self.pointers: dict[bytes, int] = {}
+        self.views: dict[tuple[bytes, int, str], torch.Tensor] = {}
+
+    def view(self, location: Location) -> torch.Tensor:
+        """Return the tensor at a location, without a copy.
+
+        Raises ChannelError where there can be no such tensor.
+        """
+        shape, strides = location.shape, location.strides
+        if location.dtype not in DTYPES or not is_shape(shape) or len(strides) != len(shape):
+            raise ChannelError("a result's location makes no sense")
+        dtype = DTYPES[location.dtype]
+        if not math.prod(shape):
+            return torch.empty(shape, dtype=dtype, device="cuda")
+        last = sum((size - 1) * stride for size, stride in zip(shape, strides))
+        return self._flat(location, (last + 1) * dtype.itemsize)[: last + 1].as_strided(shape, strides)
+
+    def _flat(self, location: Location, least: int) -> torch.Tensor:
+        """Return the allocation from the offset on as one dimension; it must have at least so many bytes."""
+        if location.handle not in self.pointers:
+            self.pointers[location.handle] = _open(location.handle)
+        pointer, dtype = self.pointers[location.handle], DTYPES[location.dtype]
+        key = location.handle, location.offset, location.dtype
+        if key not in self.views:
+            base, size = _find_allocation(pointer)
+            left = base + size - pointer - location.offset if base else 0
+            if left <= 0 or location.offset % dtype.itemsize:
+                raise ChannelError("a result lies outside its memory")
+            flat = torch.as_tensor(
+                _Span(pointer + location.offset, left // dtype.itemsize * dtype.itemsize), device="cuda"
+            )
+            self.views[key] = flat.view(dtype)
+        if self.views[key].numel() * dtype.itemsize < least:
+            raise ChannelError("a result is larger than its memory")
+        return self.views[key]
+
+    def release(self) -> None:
+        """Unmap everything."""
+        self.views.clear()
+        for pointer in self.pointers.values():
+            _runtime().cudaIpcCloseMemHandle(ctypes.c_void_p(pointer))
+        self.pointers.clear()
 
 
 class Mapped:
@@ -85,11 +174,7 @@ class Mapped:
     def attach(self, handle: Handle) -> torch.Tensor:
         """Return the tensor behind a handle. Raises ChannelError if the driver refuses it."""
         if handle.handle not in self.pointers:
-            library, pointer = _runtime(), ctypes.c_void_p()
-            library.cudaIpcOpenMemHandle.argtypes = [ctypes.c_void_p, _IpcHandle, ctypes.c_uint]
-            ipc = _IpcHandle.from_buffer_copy(handle.handle)
-            _check(library, library.cudaIpcOpenMemHandle(ctypes.byref(pointer), ipc, 1), "CUDA IPC")
-            self.pointers[handle.handle] = pointer.value or 0
+            self.pointers[handle.handle] = _open(handle.handle)
         return _view(self.pointers[handle.handle], handle.dtype, handle.shape)
 
     def release(self) -> None:

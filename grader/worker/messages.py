@@ -30,6 +30,7 @@ MAX_RENAMED = 100  # weights that are reported with both names
 MAX_DIMS = 64  # of a tensor
 MAX_LINE = 2**31 - 1  # as Python's own line numbers
 MAX_INT = 2**63 - 1
+HANDLE_BYTES = 64  # of a CUDA IPC handle
 
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
 Text = Annotated[str, Meta(max_length=MAX_TEXT + MAX_CUT)]
@@ -158,36 +159,39 @@ class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
     """Map these inputs for later Batch commands, which refer to them by index.
 
     upstream: the gradient of each floating output, if Batch runs backward too; differentiable, parameters: the inputs
-    and weights whose gradients it computes.
+    and weights whose gradients it computes. results: dtypes and shapes of what one call returns, for Batch.null.
     """
 
     batches: list[list[Value]]
     upstream: list[Value] = []
     differentiable: list[int] = []
     parameters: list[str] = []
+    results: list[Result] = []
 
 
 class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
-    """Run forward (and backward) on the prepared inputs with these indices, keep the results or gradients, and wait
-    for the device. Answered by Done.
+    """Run forward (and backward) on the prepared inputs with these indices, keep the results or gradients, wait for the
+    device, and say where they lie. Answered by Timed.
+
+    model: the attribute of the constructed model to call instead of the model itself, of a worker that has several.
+    null: launch next to nothing, and return zeros like the results that Prepare announced.
     """
 
     indices: list[int]
     seconds: float
+    model: str = ""
+    null: bool = False
 
 
-class Collect(msgspec.Struct, tag="collect", forbid_unknown_fields=True):
-    """Copy the results of run number `position` of the last Batch into the judge's buffers."""
-
-    position: int
-    outputs: list[Handle]
+class Clear(msgspec.Struct, tag="clear", forbid_unknown_fields=True):
+    """Overwrite the results of the last Batch with zeros, so that no other process finds them, and drop them."""
 
 
 class Release(msgspec.Struct, tag="release", forbid_unknown_fields=True):
     """Unmap the judge's memory and drop everything that refers to it."""
 
 
-Command = Build | Construct | Forward | Gradient | Prepare | Batch | Collect | Release
+Command = Build | Construct | Forward | Gradient | Prepare | Batch | Clear | Release
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -323,6 +327,27 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
     operators: Operators = []
 
 
+class Location(msgspec.Struct, forbid_unknown_fields=True):
+    """Where a result lies in the worker's GPU memory: a CUDA IPC handle of its allocation and an offset in bytes."""
+
+    dtype: Name
+    shape: Shape
+    strides: Shape
+    handle: Annotated[bytes, Meta(min_length=HANDLE_BYTES, max_length=HANDLE_BYTES)]
+    offset: Count
+
+
+Located = Annotated[list[Location | None], Meta(max_length=MAX_LEAVES)]
+
+
+class Timed(msgspec.Struct, tag="timed", forbid_unknown_fields=True):
+    """A Batch was carried out. results: for each call where its tensors lie, in order; None for one that is in no
+    memory of the GPU that can be shared. Empty on a CPU.
+    """
+
+    results: Annotated[list[Located], Meta(max_length=MAX_RUNS)] = []
+
+
 class Note(msgspec.Struct, forbid_unknown_fields=True):
     """One compiler message: source e.g. "cuda_sources", line from 1 in the student's own string."""
 
@@ -351,7 +376,7 @@ class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_de
     broken: bool = False  # the process is of no further use (a sticky CUDA error)
 
 
-Reply = Ready | Building | Built | Done | Constructed | Outputs | Gradients | Failure
+Reply = Ready | Building | Built | Done | Constructed | Outputs | Gradients | Timed | Failure
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

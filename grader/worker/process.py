@@ -11,11 +11,11 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.worker.cgroups import Group
-from grader.worker.supervisor import END_S, RENICE
+from grader.worker.supervisor import END_S, RENICE, find_descendants
 from simt.toolchain.removal import remove_tree
 
 KEEP = 64 * 1024  # bytes kept of the beginning and of the end of what the worker prints
@@ -23,6 +23,7 @@ KEEP = 64 * 1024  # bytes kept of the beginning and of the end of what the worke
 PIECE, MANY = 4096, 1000
 MARK = "GRADER_WORKER"  # an environment variable by which a worker's stray children are found again
 MARGIN_S = 2.0  # for the supervisor's own end
+FREEZE_PASSES = 10
 STRAYS_SECONDS = 5.0  # how long they are looked for
 JUDGE = "GRADER_JUDGE"  # another with the judge's process number
 
@@ -103,6 +104,25 @@ class Process:
         """Lower the scheduling priority of the worker and of what it has started and will start."""
         with contextlib.suppress(OSError):
             os.write(self.pipe, RENICE + bytes([amount]))
+
+    def freeze(self) -> None:
+        """Stop the worker and everything it started, until thaw(). Work that it has sent to a GPU goes on."""
+        stopped: set[int] = set()
+        for _ in range(FREEZE_PASSES):  # one may start another meanwhile
+            running = set(find_descendants(self.popen.pid)) - stopped
+            if not running:
+                return
+            self._signal(running, signal.SIGSTOP)
+            stopped |= running
+
+    def thaw(self) -> None:
+        """Let the worker and everything it started go on after freeze()."""
+        self._signal(find_descendants(self.popen.pid), signal.SIGCONT)
+
+    def _signal(self, processes: Iterable[int], number: signal.Signals) -> None:
+        for process in processes:
+            with contextlib.suppress(OSError):
+                os.kill(process, number)
 
     def kill(self) -> None:
         """End the process and everything it started, and remove its folder. Does nothing the second time."""

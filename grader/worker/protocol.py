@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.worker.channel import LOST, MAGIC, MAX_COMMAND, Channel, ChannelError, ChannelTimeout
-from grader.worker.gpu_memory import Mapped, Shared, last_error
+from grader.worker.gpu_memory import Foreign, Mapped, Shared, last_error, locate
 from grader.worker.messages import (
     MAX_SOURCE,
     MAX_TEXT,
@@ -13,7 +13,7 @@ from grader.worker.messages import (
     Build,
     Building,
     Built,
-    Collect,
+    Clear,
     Command,
     Construct,
     Constructed,
@@ -26,6 +26,7 @@ from grader.worker.messages import (
     Handle,
     Items,
     Launch,
+    Location,
     Named,
     Note,
     Operator,
@@ -37,6 +38,7 @@ from grader.worker.messages import (
     Reply,
     Result,
     Run,
+    Timed,
     Value,
 )
 from grader.worker.values import (
@@ -70,12 +72,13 @@ __all__ = [
     "Channel",
     "ChannelError",
     "ChannelTimeout",
-    "Collect",
+    "Clear",
     "Command",
     "Construct",
     "Constructed",
     "Done",
     "Failure",
+    "Foreign",
     "Forward",
     "Found",
     "Gradient",
@@ -83,6 +86,7 @@ __all__ = [
     "Handle",
     "Items",
     "Launch",
+    "Location",
     "Mapped",
     "Named",
     "Note",
@@ -96,11 +100,13 @@ __all__ = [
     "Result",
     "Run",
     "Shared",
+    "Timed",
     "Value",
     "is_shape",
     "kind_of",
     "last_error",
     "leaves",
+    "locate",
     "name_of",
     "overlap",
     "pack",

@@ -40,6 +40,7 @@ __all__ = [
     "is_unprotected",
     "simt_cache",
     "start",
+    "start_trusted",
     "undisturbed",
     "why_not",
 ]
@@ -89,6 +90,25 @@ def folders(builds: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
 
 
 # --- the process -----------------------------------------------------------------------------------------------------
+
+
+def start_trusted() -> Process:
+    """Start a worker with a GPU and no sandbox for what the judge would run itself: a problem's Model.
+
+    torch.compile keeps what it compiles between gradings.
+    """
+    cache = user_cache() / "grader"
+    environment = {
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "TORCH_EXTENSIONS_DIR": str(cache / "extensions"),
+        "SIMT_CACHE": str(simt_cache()),
+    }
+    work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
+    with undisturbed():
+        process = _start(Level.none, None, 0, work, environment, True, [])
+        register(process)
+    return process
 
 
 def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) -> Process:

@@ -126,8 +126,8 @@ def _reap() -> tuple[int, int] | None:
     return (number, status) if number else None
 
 
-def find_descendants() -> list[int]:
-    """Return all processes that descend from this one; none where there is no /proc."""
+def find_descendants(ancestor: int | None = None) -> list[int]:
+    """Return all processes that descend from one, this one if None; none where there is no /proc."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
@@ -135,7 +135,7 @@ def find_descendants() -> list[int]:
                 # the program's name, in brackets, may contain anything
                 fields = Path(f"/proc/{name}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
                 children.setdefault(int(fields.split()[1]), []).append(int(name))
-    found, waiting = [], [os.getpid()]
+    found, waiting = [], [ancestor or os.getpid()]
     while waiting:
         mine = children.get(waiting.pop(), [])
         found += mine

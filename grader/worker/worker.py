@@ -49,6 +49,7 @@ class Worker:
         self.prepared: list[list[Any]] = []
         self.preparation: protocol.Prepare | None = None
         self.upstream: list[torch.Tensor] = []
+        self.nothing: list[torch.Tensor] = []
         self.held: list[list[torch.Tensor]] = []
         self.in_backward = False
 
@@ -269,36 +270,45 @@ class Worker:
         self.prepared = [[self.device.unpack(value) for value in one] for one in command.batches]
         self.upstream = [self.device.unpack(value) for value in command.upstream]
         self.preparation = command
+        self.nothing = self.device.make_like(command.results)
         return protocol.Done()
 
     def batch(self, command: protocol.Batch) -> protocol.Reply:
-        """Run the timed calls: nothing but these calls and one wait for the device."""
+        """Run the timed calls: nothing but these calls, one wait for the device, and where their results lie."""
         self.held = []
-        if self.upstream and self.preparation is not None:
-            outputs = [self._run_both_ways(self.prepared[index], self.preparation) for index in command.indices]
+        model = getattr(self.model, command.model) if command.model else self.model
+        if command.null:
+            self.device.touch()
+            outputs = [self.nothing for _ in command.indices]
+        elif self.upstream and self.preparation is not None:
+            outputs = [self._run_both_ways(model, self.prepared[n], self.preparation) for n in command.indices]
         else:
             with torch.no_grad():
-                outputs = [self.model(*self.prepared[index]) for index in command.indices]
+                outputs = [model(*self.prepared[index]) for index in command.indices]
         self.device.synchronise()
         self.held = [flatten(output) for output in outputs]
-        return protocol.Done()
+        return protocol.Timed(self.device.locate(self.held))
 
-    def _run_both_ways(self, inputs: list[Any], preparation: protocol.Prepare) -> list[torch.Tensor | None]:
+    def _run_both_ways(
+        self, model: Callable[..., Any], inputs: list[Any], preparation: protocol.Prepare
+    ) -> list[torch.Tensor | None]:
         """Return the gradients of one timed forward and backward."""
         wanted = self._record_gradients(inputs, preparation)
         with torch.enable_grad():
-            outputs = find_floating(self.model(*inputs))
+            outputs = find_floating(model(*inputs))
             return compute_gradients(outputs, [value for value in wanted if value is not None], self.upstream)
 
-    def collect(self, command: protocol.Collect) -> protocol.Reply:
-        """Copy one result of the last batch into the judge's buffers."""
-        for target, tensor in zip(command.outputs, self.held[command.position]):
-            self.device.mapped.attach(target).copy_(tensor)
+    def clear(self, command: protocol.Clear) -> protocol.Reply:
+        """Overwrite the results of the last batch and drop them."""
+        with torch.no_grad():
+            for tensor in (one for tensors in self.held for one in tensors):
+                tensor.zero_()
         self.device.synchronise()
+        self.held = []
         return protocol.Done()
 
     def release(self, command: protocol.Release) -> protocol.Reply:
         """Unmap the judge's memory and drop every result."""
-        self.prepared, self.upstream, self.held = [], [], []
+        self.prepared, self.upstream, self.nothing, self.held = [], [], [], []
         self.device.release()
         return protocol.Done()

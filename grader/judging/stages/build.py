@@ -6,6 +6,7 @@ import simt
 from grader.judging import findings
 from grader.judging.context import Context
 from grader.judging.session import Session
+from grader.judging.timing.watch import Canary
 from grader.judging.trial import Finding, FindingError, Refused
 from grader.judging.worker_process import PREPARING
 from grader.problems.cases import Case
@@ -32,6 +33,8 @@ def run(context: Context, stage: Stage) -> None:
     except NotStarted as error:
         message = f"The worker process did not start: {error}"
         raise FindingError(Finding(Reason.grader_error, message, [])) from None
+    if context.gpu:
+        context.canary = Canary()  # before any of the submission's code can use the GPU
     with sole_builder(sandbox.extensions(context.source.sha256)):
         build = protocol.Build(context.source.text, spelled(str(path)), request.limits.own)
         context.session.query(build, findings.IMPORT, None)

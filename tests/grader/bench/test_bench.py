@@ -16,8 +16,9 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from grader.bench import clocks, ncu, rows, times, work
+from grader.bench import ncu, rows, times, work
 from grader.cli import main, statuses
+from grader.judging.timing import clocks
 from grader.paths import KERNELS_REF
 from grader.problems import problem as problems
 from tests.grader.scaffold import HEAD, RIGHT, problem  # noqa: F401

@@ -21,7 +21,7 @@ from tests.grader.scaffold import RIGHT, forward, problem  # noqa: F401 - a fixt
 
 COMMANDS = (
     *(protocol.Build, protocol.Construct, protocol.Forward, protocol.Gradient, protocol.Prepare),
-    *(protocol.Batch, protocol.Collect, protocol.Release),
+    *(protocol.Batch, protocol.Clear, protocol.Release),
 )
 SOURCE = Source(Path("it.py"), RIGHT, "")
 # What ends as something other than a failure, or is another stage's or the judge's own.

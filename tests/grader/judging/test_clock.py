@@ -36,6 +36,10 @@ class Fake:
         self.world, self.name, self.seconds, self.noise, self.overhead = world, name, seconds, noise, overhead
         self.batches = []
 
+    def prepare(self):
+        self.world.log.append(f"prepare {self.name}")
+        self.world.time += 0.02  # untimed: must appear nowhere
+
     def run(self, batch):
         self.batches.append(list(batch))
         self.world.log.append(self.name)
@@ -43,14 +47,16 @@ class Fake:
         jitter = math.exp(self.world.random.gauss(0, self.noise)) if self.noise else 1.0
         self.world.time += self.overhead + len(batch) * seconds * jitter
 
-    def empty(self):
-        self.world.log.append(self.name + " empty")
-        self.world.time += self.overhead
+    def settle(self, batch):
+        assert list(batch) == self.batches[-1]
+        self.world.log.append(f"settle {self.name}")
+        self.world.time += 0.03
 
 
-def measured(world, candidate, baselines, inputs=8, **options):
+def measured(world, candidate, baselines, inputs=8, null_overhead=50e-6, **options):
     options = {"seed": 1, "now": world.now, "flush": world.flush} | options
-    return clock.measure(candidate, baselines, inputs, **options)
+    null = world.command("null", 0.0, overhead=null_overhead)
+    return clock.measure(candidate, baselines, null, inputs, **options)
 
 
 def test_times_and_ratio_without_noise_are_exact():
@@ -115,23 +121,34 @@ def test_a_few_disturbed_rounds_do_not_move_the_result():
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.02)
 
 
-def test_the_cache_is_flushed_before_every_timing():
-    """After warming up, is each batch and each empty command preceded by a flush?"""
+def test_the_null_commands_time_is_subtracted_and_no_one_elses():
+    """Is the null command's time subtracted from both, whatever way a slow candidate takes?"""
+    world = World()
+    mine = world.command("mine", 2e-3, overhead=10e-3)  # the candidate alone is slow to answer
+    found = measured(world, mine, {"eager": world.command("eager", 6e-3)}, inputs=1)
+    assert found.candidate.median_ms == pytest.approx(12 - 0.05)
+    assert found.baselines[0].median_ms == pytest.approx(6.0)
+
+
+def test_every_timing_is_prepared_flushed_run_and_settled():
+    """After warming up, is each batch preceded by its preparation and a flush, and followed by what settles it?"""
     world = World()
     measured(world, world.command("mine", 2e-3), {"eager": world.command("eager", 6e-3)})
-    first = world.log.index("flush")
+    first = world.log.index("flush") - 1
     timed = world.log[first:]
-    assert len(timed) == 8 * clock.FEWEST_ROUNDS
-    assert all(what == "flush" for what in timed[0::2]) and "flush" not in timed[1::2]
+    assert len(timed) == 4 * 3 * clock.FEWEST_ROUNDS
+    for prepared, flushed, ran, settled in zip(*(timed[i::4] for i in range(4)), strict=True):
+        assert (prepared, flushed, settled) == (f"prepare {ran}", "flush", f"settle {ran}")
 
 
 def test_turns_interleave_in_random_order():
     """Does every round time each command once, not always in the same order?"""
     world = World()
     measured(world, world.command("mine", 2e-3), {"eager": world.command("eager", 6e-3)})
-    runs = [what for what in world.log[world.log.index("flush") :] if what in ("mine", "eager")]
-    rounds = [tuple(runs[i : i + 2]) for i in range(0, len(runs), 2)]
-    assert set(rounds) == {("mine", "eager"), ("eager", "mine")}
+    runs = [what for what in world.log[world.log.index("flush") :] if what in ("mine", "eager", "null")]
+    rounds = [tuple(runs[i : i + 3]) for i in range(0, len(runs), 3)]
+    assert all(set(each) == {"mine", "eager", "null"} for each in rounds)
+    assert len(set(rounds)) >= 4
 
 
 def test_a_batch_uses_each_input_once_and_all_commands_the_same():
@@ -150,26 +167,34 @@ def test_long_calls_go_one_at_a_time():
     assert measured(world, world.command("mine", 0.02), {"eager": world.command("eager", 0.03)}).batch == 1
 
 
-def test_a_time_below_the_floor_is_a_finding():
+def test_a_time_below_the_bound_is_a_finding():
     """Is a kernel faster than memory allows reported?"""
     world = World()
     eager = world.command("eager", 6e-3)
-    fast = measured(world, world.command("mine", 1e-3), {"eager": eager}, floor_ms=1.5)
-    assert fast.below_floor and "cannot have been done" in fast.notes[0]
-    assert not measured(world, world.command("mine", 2e-3), {"eager": eager}, floor_ms=1.5).below_floor
+    fast = measured(world, world.command("mine", 1e-3), {"eager": eager}, bound_ms=1.5)
+    assert fast.below_bound and "cannot have been done" in fast.notes[0]
+    assert not measured(world, world.command("mine", 2e-3), {"eager": eager}, bound_ms=1.5).below_bound
 
 
-def test_inputs_are_refreshed_before_each_round():
-    """Is the caller told before every round, outside the timing?"""
+def test_inputs_are_refreshed_before_each_round_and_checked_after_it():
+    """Is the caller told before and after every round, with the numbers that the round uses, outside the timing?"""
     world = World()
     calls = []
 
-    def refresh():
-        calls.append(1)
-        world.time += 0.5
+    def note(what):
+        def called(numbers):
+            calls.append((what, list(numbers)))
+            world.time += 0.5
 
-    found = measured(world, world.command("mine", 2e-3), {"eager": world.command("eager", 6e-3)}, refresh=refresh)
-    assert len(calls) == found.rounds
+        return called
+
+    mine = world.command("mine", 2e-3)
+    eager = {"eager": world.command("eager", 6e-3)}
+    found = measured(world, mine, eager, refresh=note("new"), check=note("look"))
+    rounds = calls[-2 * found.rounds :]
+    assert [what for what, _ in rounds] == ["new", "look"] * found.rounds
+    assert [numbers for what, numbers in rounds if what == "new"] == mine.batches[-found.rounds :]
+    assert [numbers for what, numbers in rounds if what == "look"] == mine.batches[-found.rounds :]
     assert found.candidate.median_ms == pytest.approx(2.0)
 
 
@@ -189,34 +214,45 @@ def test_quartiles_are_those_of_the_sorted_times():
     assert clock.timing("x", [0.005, 0.001, 0.003, 0.002, 0.004]) == clock.Timing("x", 3.0, 2.0, 4.0, 5)
 
 
-def test_calls_run_a_function_on_the_inputs_of_the_batch():
-    """Does Calls hand each numbered input to its function, without recording gradients?"""
-    seen = []
-    calls = clock.Calls(lambda x: seen.append((x, torch.is_grad_enabled())), [("a",), ("b",), ("c",)])
-    calls.run([2, 0])
-    assert seen == [("c", False), ("a", False)]
-
-
 def test_the_device_is_described():
     """Does the description name torch's version, on any machine?"""
     assert clock.describe_device()["torch"] == torch.__version__
 
 
-def test_without_a_gpu_there_is_no_floor():
-    """Is the floor None rather than a guess where there is no GPU?"""
+def test_without_a_gpu_there_is_no_bound():
+    """Is the bound None rather than a guess where there is no GPU?"""
     if not torch.cuda.is_available():
-        assert clock.floor(10**9) is None and clock.copy_rate() is None
+        assert clock.roofline_bound(10**9) is None and clock.copy_rate() is None
+
+
+class OnGpu:
+    """A function as a command in this process."""
+
+    def __init__(self, function, inputs):
+        self.function, self.inputs = function, inputs
+
+    def prepare(self):
+        pass
+
+    def run(self, batch):
+        for number in batch:
+            self.function(*self.inputs[number])
+        clock.synchronize()
+
+    def settle(self, batch):
+        pass
 
 
 @pytest.mark.gpu
 def test_a_copy_twice_as_long_is_half_as_fast():
-    """On a GPU, is the ratio of one copy to two of them 2, and are both above the floor?"""
+    """On a GPU, is the ratio of one copy to two of them 2, and are both above the bound?"""
     inputs = [[torch.rand(2**26, device="cuda")] for _ in range(3)]
-    once = clock.Calls(lambda x: x.clone(), inputs)
-    twice = clock.Calls(lambda x: (x.clone(), x.clone()), inputs)
-    found = clock.measure(once, {"twice": twice}, 3, floor_ms=clock.floor(2 * 2**26 * 4))
+    once = OnGpu(lambda x: x.clone(), inputs)
+    twice = OnGpu(lambda x: (x.clone(), x.clone()), inputs)
+    null = OnGpu(lambda x: None, inputs)
+    found = clock.measure(once, {"twice": twice}, null, 3, bound_ms=clock.roofline_bound(2 * 2**26 * 4))
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.05)
-    assert found.conclusive and not found.below_floor
+    assert found.conclusive and not found.below_bound
 
 
 @pytest.mark.gpu

@@ -10,13 +10,14 @@ import torch
 from grader.judging import tolerance
 from grader.judging.gradients import compute_expected_gradients
 from grader.judging.grading import Limits, grade
-from grader.judging.stages import fast
 from grader.judging.trial import Trial
 from grader.notebook import cells
 from grader.paths import KERNELS_REF
 from grader.problems import exercises, problem
 from grader.problems.cases import Case, ProblemError
 from grader.verdict import Outcome, Reason, Status
+from grader.worker import main, protocol
+from grader.worker.baselines import EAGER, Baselines
 from tests.grader.scaffold import PROBLEM, RIGHT, forward, line_of
 
 OWN = 3.0  # seconds a submission has for itself
@@ -461,24 +462,33 @@ def test_an_exercise_as_handed_out_is_not_attempted():
 
 
 def test_eager_is_timed_on_both_ways():
-    """Is what is timed beside a NAME_backward forward and backward, with the gradients that autograd gives, inputs left
-    as they were?
-    """
+    """Is what is timed beside a NAME_backward forward and backward, with the gradients that autograd gives?"""
     read = problem.read(KERNELS_REF / "groupnorm" / "model.py")
     instance = read.instantiate(read.cases()[2], 3)
     upstream = read.upstream(read.cases()[2], 3, instance.eager())
-    model = instance.build()
-    back = fast.Backward(upstream, *instance.differentiable(), [])
-    made = cast(tuple[torch.Tensor, ...], back.of(model, dict(model.named_parameters()))(*instance.inputs))
+    inputs, parameters = instance.differentiable()
+    nobody: Any = None  # the worker is called here, and gets no orders
+    made = main.Worker(nobody, gpu=False)
+    made.model = Baselines()
+    made.model.load_reference(instance.build())
+    packed = [[protocol.pack(value) for value in instance.inputs]]
+    like = [protocol.Result("float32", [n], "cpu", None) for n in (2, 3, 4)]
+    made.prepare(protocol.Prepare(packed, [protocol.pack(value) for value in upstream], inputs, parameters, like))
+    assert made.batch(protocol.Batch([0], 1.0, EAGER)) == protocol.Timed()
     right = cast(list[torch.Tensor], instance.expected_gradients(upstream))  # three, none of them missing
-    assert len(made) == len(right) == 3 and not instance.inputs[0].requires_grad
-    assert all(torch.allclose(a.double(), b, rtol=1e-3, atol=1e-4) for a, b in zip(made, right))
+    (got,) = made.held
+    assert len(got) == len(right) == 3
+    assert all(torch.allclose(a.double(), b, rtol=1e-3, atol=1e-4) for a, b in zip(got, right))
+    made.batch(protocol.Batch([0, 0], 1.0, null=True))
+    assert [[one.numel() for one in results] for results in made.held] == [[2, 3, 4]] * 2
+    made.batch(protocol.Batch([0], 1.0, EAGER))
+    kept = made.held[0]
+    made.clear(protocol.Clear())
+    assert made.held == [] and not any(one.any() for one in kept)
 
 
 def test_a_workers_batch_goes_both_ways():
     """Does the worker's timed command make gradients once it was given an upstream gradient?"""
-    from grader.worker import main, protocol
-
     nobody: Any = None  # the worker is called here, and gets no orders
     made = main.Worker(nobody, gpu=False)
     made.model = torch.nn.Linear(3, 2)

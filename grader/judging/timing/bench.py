@@ -1,0 +1,104 @@
+"""One measurement of a submission: its case, its memory, and the inputs that fit."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Sequence
+
+import torch
+
+from grader.judging import clock
+from grader.judging.context import Context
+from grader.judging.timing.inputs import TimedInputs
+from grader.judging.trial import Trial
+from grader.verdict import StageName
+from grader.worker import protocol
+from grader.worker.client import Client
+from grader.worker.exchange import GpuMemory
+
+MOST_INPUTS = 48
+MEMORY_SHARE = 0.6  # of the free GPU memory, at most, for the inputs and for the outputs that three workers keep
+WORKERS = 3
+
+
+@dataclasses.dataclass
+class Backward:
+    """The backward that is timed too.
+
+    upstream: what it starts with. inputs, parameters: numbers and names of what gets a gradient. like: tensors of the
+    gradients' shapes.
+    """
+
+    upstream: list[torch.Tensor]
+    inputs: list[int]
+    parameters: list[str]
+    like: list[torch.Tensor]
+
+
+def make_backward(context: Context, trial: Trial) -> Backward:
+    """Return what the backward of a NAME_backward is timed with."""
+    inputs, parameters = context.differentiated
+    own = dict(trial.instance.model.named_parameters())
+    like = [trial.instance.inputs[n] for n in inputs] + [own[name].detach() for name in parameters]
+    upstream = context.problem.upstream(trial.case, context.request.seed + 1, trial.eager)
+    return Backward(upstream, inputs, parameters, like)
+
+
+@dataclasses.dataclass
+class Bench:
+    """One measurement. trial: of the full size. backward: of a NAME_backward; None for forward alone."""
+
+    context: Context
+    trial: Trial
+    memory: GpuMemory
+    backward: Backward | None = None
+
+    @property
+    def client(self) -> Client:
+        return self.context.session.client
+
+    @property
+    def seconds(self) -> float:
+        """Return the limit of one command."""
+        return self.context.request.limits.own
+
+    def report(self, text: str) -> None:
+        self.context.report(StageName.fast, text)
+
+    @property
+    def like(self) -> list[torch.Tensor]:
+        """Return tensors of the dtypes and shapes of what a timed call returns."""
+        return self.backward.like if self.backward else self.trial.eager
+
+    def prepare(self, sent: list[list[protocol.Value]]) -> protocol.Prepare:
+        """Return the command that gives a worker its inputs."""
+        back = self.backward
+        if back is None:
+            return protocol.Prepare(sent)
+        upstream = self.memory.inputs(back.upstream)
+        return protocol.Prepare(sent, upstream, back.inputs, back.parameters)
+
+
+def make_inputs(bench: Bench) -> TimedInputs:
+    """Return as many distinct inputs of the full size as fit."""
+    trial, context = bench.trial, bench.context
+    trial.expected, trial.noise = [], []  # large, and not needed any more
+    torch.cuda.empty_cache()
+    size = _bytes(trial.instance.inputs)
+    each = size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
+    fit = int(MEMORY_SHARE * torch.cuda.mem_get_info()[0] / max(each, 1))
+    count = max(1, min(MOST_INPUTS, fit))
+    made = TimedInputs(context.problem, trial.case, secrets.randbits(40), bench.memory, count)
+    torch.cuda.empty_cache()
+    return made
+
+
+def _bytes(values: Sequence[object]) -> int:
+    return sum(v.numel() * v.element_size() for v in values if isinstance(v, torch.Tensor))
+
+
+def find_bound(bench: Bench, inputs: TimedInputs) -> float | None:
+    """Return the lowest time in ms that the memory traffic allows."""
+    gradients = bench.backward.like if bench.backward else []
+    return clock.roofline_bound(_bytes(inputs.ours[0]) + _bytes(bench.trial.eager) + _bytes(gradients))

@@ -1,0 +1,112 @@
+"""Results of timed calls, read by the judge where the worker left them, the moment the worker reports that it is done.
+
+A few thousand random elements of every result are read within the timed region, so that a result that is not there yet
+costs its own time. After each round they are compared with eager's elements for the same inputs.
+"""
+
+from __future__ import annotations
+
+import random
+
+import torch
+
+from grader.judging import clock
+from grader.worker.channel import ChannelError
+from grader.worker.protocol import Foreign, Location, name_of
+
+SAMPLES = 2048  # elements of each result
+# Between results in float32 and in TF32, and below that of any other values: relative to the value or to the root mean
+# square of all.
+NEAR = 0.03
+# A few elements may differ by more, where rounding picks which of many sums a gradient is passed on to.
+FAR_SHARE = 0.02
+
+
+class NoResult(Exception):
+    """Raised where a result is not where or what it should be; the text says which."""
+
+
+class Probe:
+    """Reads elements of results in a worker's memory.
+
+    like: tensors of the results' dtypes and shapes. values: what the last read() read, by call and result.
+    """
+
+    def __init__(self, like: list[torch.Tensor], memory: Foreign | None = None):
+        self.expected = [(name_of(one.dtype), list(one.shape)) for one in like]
+        self.memory = memory or Foreign()
+        self.places: list[torch.Tensor] = []
+        self.values: list[list[torch.Tensor]] = []
+        self.located: list[list[Location]] = []
+
+    def draw(self, places: list[torch.Tensor]) -> None:
+        """Set which elements of each result the next read() reads, as numbers in row-major order."""
+        self.places = places
+
+    def read(self, results: list[list[Location | None]], calls: int) -> None:
+        """Read the elements of all results and wait until they are here. Raises NoResult."""
+        if len(results) != calls:
+            raise NoResult("the number of results is not that of the calls")
+        self.located = [self._check(each) for each in results]
+        try:
+            self.values = [[self._read_one(one, n) for n, one in enumerate(each)] for each in self.located]
+        except ChannelError as error:
+            raise NoResult(str(error)) from None
+        clock.synchronize()
+
+    def _check(self, locations: list[Location | None]) -> list[Location]:
+        found = [one for one in locations if one is not None]
+        if len(found) < len(locations):
+            raise NoResult(
+                "a result is in memory that the grader cannot look at: allocate it with PyTorch in its usual way"
+            )
+        if [(one.dtype, one.shape) for one in found] != self.expected:
+            raise NoResult("a result has another shape or dtype than in the stage correct")
+        return found
+
+    def _read_one(self, location: Location, number: int) -> torch.Tensor:
+        view, places = self.memory.view(location), self.places[number]
+        if not view.numel():
+            return view.reshape(-1)
+        if view.is_contiguous():
+            return view.view(-1).index_select(0, places)
+        return view[torch.unravel_index(places, view.shape)]
+
+    def copy(self, call: int) -> list[torch.Tensor]:
+        """Return copies of one call's results."""
+        return [self.memory.view(one).clone(memory_format=torch.contiguous_format) for one in self.located[call]]
+
+    def release(self) -> None:
+        """Unmap the worker's memory."""
+        self.values, self.located = [], []
+        self.memory.release()
+
+
+def draw_places(like: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Return random places in tensors of these shapes, other ones each time."""
+    seed = random.SystemRandom().getrandbits(62)
+    generators = [torch.Generator(one.device).manual_seed(seed + number) for number, one in enumerate(like)]
+    return [
+        torch.randint(max(1, one.numel()), (SAMPLES,), device=one.device, generator=generator)
+        for one, generator in zip(like, generators)
+    ]
+
+
+def are_alike(got: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
+    """Return whether elements of two programs' results of one call are about the same."""
+    return all(_are_near(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
+
+
+def _are_near(got: torch.Tensor, expected: torch.Tensor) -> bool:
+    if not expected.numel():
+        return True
+    if expected.is_complex():
+        got, expected = torch.view_as_real(got), torch.view_as_real(expected)
+    if not expected.is_floating_point():
+        return bool((got != expected).double().mean() <= FAR_SHARE)
+    x, y = got.double(), expected.double()
+    finite = y[torch.isfinite(y)]
+    size = finite.square().mean().sqrt() if finite.numel() else y.new_zeros(())
+    near = (x - y).abs() <= NEAR * (y.abs() + size)
+    same = (x == y) | (x.isnan() & y.isnan())
+    return bool((~(near | same)).double().mean() <= FAR_SHARE)

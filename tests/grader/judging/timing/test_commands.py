@@ -1,0 +1,208 @@
+"""Does each turn stop and start the right processes, and is each failure put down to whoever caused it?"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from grader.judging.timing.commands import Candidate, NotDone, Other, OtherFailed
+from grader.judging.timing.results import NoResult
+from grader.judging.timing.watch import BUSY_SHARE, Canary, Watch
+from grader.worker import protocol
+from grader.worker.client import Gone, Late
+from grader.worker.process import Process
+from grader.worker.supervisor import find_descendants
+
+
+class Client:
+    """Notes what it is asked and gives the replies that it was made with."""
+
+    def __init__(self, log, *replies):
+        self.log, self.replies = log, list(replies)
+
+    def ask(self, command, seconds, extra_bytes=0):
+        self.log.append(command)
+        reply = self.replies.pop(0) if self.replies else protocol.Timed()
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+class Reader:
+    """Stands in for a Probe."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def read(self, results, calls):
+        self.log.append(("read", calls))
+
+    def copy(self, call):
+        return [f"call {call}"]
+
+
+class Alone:
+    """A canary that nothing disturbs, or that something always disturbs."""
+
+    def __init__(self, disturbed=False):
+        self.disturbed = disturbed
+
+    def is_disturbed(self):
+        return self.disturbed
+
+
+def make_watch(log, disturbed=False) -> Watch:
+    process = SimpleNamespace(freeze=lambda: log.append("freeze"), thaw=lambda: log.append("thaw"))
+    canary: Any = Alone(disturbed)
+    return Watch(canary, process)  # type: ignore[arg-type]
+
+
+def test_others_run_while_the_submission_is_stopped():
+    """Is the submission stopped before each other's turn, once, and started before its own?"""
+    log: list[Any] = []
+    watch, reader = make_watch(log), Reader(log)
+    client: Any = Client(log)
+    mine = Candidate(client, 1.0, reader, watch=watch)  # type: ignore[arg-type]
+    other = Other(client, 1.0, reader, "eager", watch=watch)  # type: ignore[arg-type]
+    for command in (mine, other, other, mine):
+        command.prepare()
+        command.run([3, 5])
+        command.settle([3, 5])
+    ping, clear = protocol.Batch([], 1.0), protocol.Clear()
+    theirs = [ping, protocol.Batch([3, 5], 1.0, "eager"), ("read", 2), clear]
+    own = [ping, protocol.Batch([3, 5], 1.0), ("read", 2)]
+    assert log == [*own, "freeze", *theirs, *theirs, "thaw", *own]
+    assert mine.kept in ((3, ["call 0"]), (5, ["call 1"]))
+
+
+def test_every_call_may_be_the_one_that_is_kept():
+    """Can the submission not know which call's results are compared whole?"""
+    log: list[Any] = []
+    mine = Candidate(Client(log), 1.0, Reader(log), watch=make_watch(log))  # type: ignore[arg-type]
+    kept = set()
+    for _ in range(200):
+        mine.settle([10, 11, 12, 13])
+        assert mine.kept is not None
+        kept.add(mine.kept[0])
+    assert kept == {10, 11, 12, 13}
+
+
+@pytest.mark.parametrize("reply", [Gone("died", None), Late(1.0, None), protocol.Failure("exception", "E", "broke")])
+def test_a_baseline_that_fails_is_not_the_submissions_fault(reply):
+    log: list[Any] = []
+    watch = make_watch(log)
+    for method, arguments in (("prepare", ()), ("run", ([0],)), ("settle", ([0],))):
+        other = Other(Client(log, reply), 1.0, Reader(log), watch=watch)  # type: ignore[arg-type]
+        with pytest.raises(OtherFailed):
+            getattr(other, method)(*arguments)
+        mine = Candidate(Client(log, reply), 1.0, Reader(log), watch=watch)  # type: ignore[arg-type]
+        if method != "settle":
+            with pytest.raises((Gone, Late, NotDone)):
+                getattr(mine, method)(*arguments)
+
+
+def test_a_result_that_cannot_be_read_is_put_down_to_its_worker():
+    log: list[Any] = []
+    watch = make_watch(log)
+
+    def fail(results, calls):
+        raise NoResult("a result is nowhere")
+
+    reader: Any = SimpleNamespace(read=fail)
+    with pytest.raises(NoResult):
+        Candidate(Client(log), 1.0, reader, watch=watch).run([0])  # type: ignore[arg-type]
+    with pytest.raises(OtherFailed, match="nowhere"):
+        Other(Client(log), 1.0, reader, watch=watch).run([0])  # type: ignore[arg-type]
+
+
+def test_a_reply_without_results_is_none():
+    log: list[Any] = []
+    mine = Candidate(Client(log, protocol.Done()), 1.0, Reader(log), watch=make_watch(log))  # type: ignore[arg-type]
+    with pytest.raises(NotDone):
+        mine.run([0])
+
+
+def test_disturbed_turns_are_counted():
+    """Is a measurement in doubt where more than a share of the others' turns was disturbed, before or after?"""
+    log: list[Any] = []
+    watch = make_watch(log)
+    canary: Any = watch.canary
+    for number in range(20):
+        canary.disturbed = number < 20 * BUSY_SHARE
+        watch.begin_other()
+        canary.disturbed = False
+        watch.end_other()
+    assert (watch.turns, watch.disturbed) == (20, 4) and not watch.is_disturbed()
+    watch.begin_other()
+    canary.disturbed = True
+    watch.end_other()
+    assert watch.is_disturbed()
+
+
+COUNTS = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    name = "child"
+else:
+    name = "parent"
+while True:
+    with open(os.path.join(sys.argv[1], name), "a") as out:
+        out.write("x")
+    time.sleep(0.01)
+"""
+
+
+def test_a_frozen_worker_stands_still_with_all_that_it_started(tmp_path):
+    """Do a worker and its child in another session stop, go on afterwards, and end when they are killed frozen?"""
+    supervisor = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
+    popen = subprocess.Popen([sys.executable, "-c", supervisor, COUNTS, str(tmp_path)])
+    made = Process.__new__(Process)
+    made.popen = popen
+    try:
+        files = [tmp_path / "parent", tmp_path / "child"]
+        wait_until(lambda: all(file.exists() for file in files))
+        made.freeze()
+        time.sleep(0.1)
+        sizes = [file.stat().st_size for file in files]
+        time.sleep(0.3)
+        assert [file.stat().st_size for file in files] == sizes
+        made.thaw()
+        wait_until(lambda: all(file.stat().st_size > size for file, size in zip(files, sizes)))
+    finally:
+        made.freeze()
+        for number in find_descendants(popen.pid):
+            os.kill(number, signal.SIGKILL)
+        popen.kill()
+        popen.wait()
+
+
+def wait_until(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.gpu
+def test_a_canary_notices_another_program_on_the_gpu():
+    """Is a quiet GPU undisturbed, and one on which another process computes disturbed?"""
+    canary = Canary()
+    assert sum(canary.is_disturbed() for _ in range(20)) <= 1
+    hog = (
+        "import torch\nx = torch.rand(8192, 8192, device='cuda')\nprint('on', flush=True)\n"
+        "while True:\n    for _ in range(20):\n        x @ x\n    torch.cuda.synchronize()\n"
+    )
+    other = subprocess.Popen([sys.executable, "-c", hog], stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None and other.stdout.readline()
+        time.sleep(0.5)
+        assert sum(canary.is_disturbed() for _ in range(20)) >= 18
+    finally:
+        other.kill()
+        other.wait()

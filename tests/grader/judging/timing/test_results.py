@@ -1,0 +1,108 @@
+"""Are results of timed calls read where the worker says, taken for what they are, and compared as they should be?"""
+
+from typing import Any
+
+import pytest
+import torch
+
+from grader.judging.timing.results import FAR_SHARE, SAMPLES, NoResult, Probe, are_alike, draw_places
+from grader.worker.channel import ChannelError
+from grader.worker.protocol import Location
+
+
+class Memory:
+    """Stands in for a worker's memory: tensors by their handle."""
+
+    def __init__(self, **tensors):
+        self.tensors = {name.encode().ljust(64, b"\0"): value for name, value in tensors.items()}
+
+    def view(self, location):
+        if location.handle not in self.tensors:
+            raise ChannelError("a result lies outside its memory")
+        return self.tensors[location.handle]
+
+    def release(self):
+        self.tensors.clear()
+
+
+def make_probe(like: torch.Tensor, **tensors) -> Probe:
+    memory: Any = Memory(**tensors)
+    return Probe([like], memory)
+
+
+def at(name: str, tensor: torch.Tensor) -> Location:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return Location(dtype, list(tensor.shape), list(tensor.stride()), name.encode().ljust(64, b"\0"), 0)
+
+
+def test_elements_are_read_in_row_major_order_whatever_the_layout():
+    """Are the same elements read of a contiguous result and of one in channels_last?"""
+    plain = torch.arange(2 * 3 * 4 * 5.0).view(2, 3, 4, 5)
+    other = plain.contiguous(memory_format=torch.channels_last)
+    probe = make_probe(plain, plain=plain, other=other)
+    (places,) = draw_places([plain])
+    probe.draw([places])
+    probe.read([[at("plain", plain)], [at("other", other)]], 2)
+    assert torch.equal(probe.values[0][0], places.float()) and torch.equal(probe.values[1][0], places.float())
+    assert torch.equal(probe.copy(1)[0], plain) and probe.copy(1)[0].is_contiguous()
+    assert len(places) == SAMPLES
+
+
+@pytest.mark.parametrize(
+    "results, says",
+    [
+        ([], "number of results"),
+        ([[None]], "cannot look at"),
+        ([[]], "another shape or dtype"),
+        ([[at("x", torch.zeros(4))]], "another shape or dtype"),
+        ([[at("x", torch.zeros(3, dtype=torch.float64))]], "another shape or dtype"),
+        ([[at("y", torch.zeros(3))]], "outside its memory"),
+    ],
+)
+def test_what_is_not_there_is_reported(results, says):
+    """Does a result that is missing, of another kind, or nowhere, end the timing with its sentence?"""
+    like = torch.zeros(3)
+    probe = make_probe(like, x=like)
+    probe.draw(draw_places([like]))
+    with pytest.raises(NoResult, match=says):
+        probe.read(results, 1)
+
+
+def test_other_elements_are_read_each_time():
+    """Can nobody know which elements are read?"""
+    like = [torch.zeros(1000, 1000)]
+    assert not torch.equal(draw_places(like)[0], draw_places(like)[0])
+
+
+def changed(values: torch.Tensor, share: float, by: float) -> torch.Tensor:
+    count = round(share * values.numel())
+    return torch.cat([values[:count] + by, values[count:]])
+
+
+@pytest.mark.parametrize(
+    "got, expected",
+    [
+        (lambda x: x, True),
+        (lambda x: x * 1.001, True),  # as TF32 may differ from float32
+        (lambda x: x * 1.2, False),
+        (lambda x: x.half().float(), True),
+        (lambda x: torch.zeros_like(x), False),
+        (lambda x: x.roll(1), False),
+        (lambda x: x * float("nan"), False),
+        (lambda x: changed(x, FAR_SHARE / 2, 5.0), True),  # gradients that rounding sends elsewhere
+        (lambda x: changed(x, 2 * FAR_SHARE, 5.0), False),
+    ],
+)
+def test_elements_of_another_result_are_noticed(got, expected):
+    x = torch.randn(SAMPLES, generator=torch.Generator().manual_seed(1))
+    assert are_alike([x, got(x)], [x, x]) is expected
+
+
+def test_whole_numbers_infinities_and_complex_numbers_compare():
+    numbers = torch.arange(SAMPLES)
+    assert are_alike([numbers], [numbers]) and not are_alike([numbers], [numbers + 1])
+    odd = torch.tensor([float("inf"), float("-inf"), float("nan"), 1.0] * 100)
+    assert are_alike([odd], [odd]) and not are_alike([odd.nan_to_num()], [odd])
+    wave = torch.polar(torch.ones(SAMPLES), torch.linspace(0, 6, SAMPLES))
+    assert are_alike([wave], [wave]) and not are_alike([wave.conj().resolve_conj()], [wave])
+    assert are_alike([torch.empty(0)], [torch.empty(0)])
