@@ -7,7 +7,7 @@ from torch.utils.cpp_extension import load_inline
 # Ядро: один поток на элемент.  每個元素一個線程。  Ein Thread je Element.  スレッドごとに一要素。
 источник = r"""
 // y = σ((x + b)·s) — размер пачки не важен
-__global__ void größe(const float* x, const float* bias, const float* scale, float* y, int C, int P, int n) {
+__global__ void sigma_kernel(const float* x, const float* bias, const float* scale, float* y, int C, int P, int n) {
     const int ι = blockIdx.x * blockDim.x + threadIdx.x;  // 索引
     if (ι >= n) return;
     const int канал = ι / P % C;
@@ -17,7 +17,7 @@ __global__ void größe(const float* x, const float* bias, const float* scale, f
 torch::Tensor sigma(torch::Tensor x, torch::Tensor bias, torch::Tensor scale) {
     auto y = torch::empty_like(x);
     const int n = x.numel();
-    größe<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), bias.data_ptr<float>(), scale.data_ptr<float>(),
+    sigma_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), bias.data_ptr<float>(), scale.data_ptr<float>(),
                                     y.data_ptr<float>(), x.size(1), x.size(2) * x.size(3), n);
     return y;
 }

@@ -18,9 +18,11 @@ class Model(nn.Module):
 
 
 batch_size = 2
-inputs = 4
-outputs = 6
-depth, height, width = 6, 8, 10
+inputs = 3
+outputs = 5
+depth = 4
+height = 18
+width = 20
 
 
 def get_inputs():
