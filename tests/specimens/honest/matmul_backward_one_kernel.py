@@ -10,13 +10,13 @@ ext = load_inline(
     cuda_sources=r"""
 struct Matrix { const float* data; long row, column; };
 
-__device__ inline float at(Matrix m, long i, long j) { return m.data[i * m.row + j * m.column]; }
+__device__ inline float element(Matrix m, long i, long j) { return m.data[i * m.row + j * m.column]; }
 
 __global__ void mm_kernel(Matrix a, Matrix b, float* c, int M, int K, int N) {
     const int n = blockIdx.x * blockDim.x + threadIdx.x, m = blockIdx.y * blockDim.y + threadIdx.y;
     if (n >= N || m >= M) return;
     float sum = 0.0f;
-    for (int k = 0; k < K; ++k) sum += at(a, m, k) * at(b, k, n);
+    for (int k = 0; k < K; ++k) sum += element(a, m, k) * element(b, k, n);
     c[(size_t)m * N + n] = sum;
 }
 static Matrix describe(const torch::Tensor& t) { return {t.data_ptr<float>(), (long)t.stride(0), (long)t.stride(1)}; }
