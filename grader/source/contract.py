@@ -190,7 +190,7 @@ def check(tree: ast.Module, problem: ast.Module, name: str) -> Broken | None:
     """Return why the file's ModelNew cannot replace the problem's Model, or None. name: the file's, for messages."""
     classes = _classes(tree)
     if "ModelNew" not in classes:
-        return None if _binds(tree, "ModelNew") else _no_model_new(classes, name)
+        return None if _binds(tree, "ModelNew") or _defines(tree, "ModelNew") else _no_model_new(classes, name)
     mine, theirs = classes["ModelNew"], _classes(problem).get("Model")
     for method in ("__init__", "forward"):
         if _binds_otherwise(tree, method):
@@ -227,6 +227,18 @@ def _binds(tree: ast.Module, name: str) -> bool:
             return True
         if isinstance(node, ast.alias) and (node.asname or node.name) == name:
             return True
+    return False
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    """Return whether the module, or a branch of it, defines a function of this name."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.FunctionDef) and node.name == name:
+                return True
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                waiting.append(node)
     return False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -13,18 +13,24 @@ from grader.worker.messages import MAX_RENAMED
 MAX_MISFITS = 2000  # characters of the sentence
 
 
-def match_weights(state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> tuple[dict[str, str], str]:
+def match_weights(
+    state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], parameters: Collection[str] = ()
+) -> tuple[dict[str, str], str]:
     """Return {name in Model: name in ModelNew}, and a sentence that names weights of Model without a counterpart.
 
-    state, own: the state_dict of Model and of ModelNew. A weight of the same name and shape is taken first. The others
-    are paired by shape, in the order of the two dicts, where both have as many of that shape: anything else would be a
-    guess. Weights that only ModelNew has keep what its constructor gave them.
+    state, own: the state_dict of Model and of ModelNew. parameters: names in ModelNew that are not buffers. A weight of
+    the same name and shape is taken first. The others are paired by shape, in the order of the two dicts, where both
+    have as many of that shape, or ModelNew has as many parameters: anything else would be a guess. Weights that only
+    ModelNew has keep what its constructor gave them.
     """
     pairs = {name: name for name in state if name in own and state[name].shape == own[name].shape}
     wanted, free = _by_shape(state, pairs.keys()), _by_shape(own, pairs.values())
     misfits: list[str] = []
     for shape, names in wanted.items():
         candidates = free.get(shape, [])
+        without_buffers = [name for name in candidates if name in parameters]
+        if len(names) == len(without_buffers):
+            candidates = without_buffers
         if len(names) == len(candidates):
             pairs |= zip(names, candidates)
         else:
@@ -34,8 +40,10 @@ def match_weights(state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Ten
 
 def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> tuple[dict[str, str], str]:
     """Copy Model's weights into a ModelNew; return what match_weights returns. Copies nothing if one does not fit."""
-    own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
-    pairs, misfits = match_weights(state, own)
+    is_module = isinstance(model, torch.nn.Module)
+    own = model.state_dict() if is_module else {}
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)} if is_module else ()
+    pairs, misfits = match_weights(state, own, parameters)
     if state and not misfits:
         model.load_state_dict({pairs[name]: value for name, value in state.items()}, strict=False)
     return pairs, misfits

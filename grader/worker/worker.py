@@ -159,6 +159,7 @@ class Worker:
             # a KernelError is in the report too, perhaps behind the finding that caused it
             with checks as report, contextlib.suppress(simt.KernelError):
                 runs = self._run_batches(command)
+                self.held = []  # memory that a result owns is not leaked
             return protocol.Outputs(runs, describe_findings(report))
         with self.device.running(command.schedule, command.guard, command.kernel_seconds, command.idle):
             return protocol.Outputs(self._run_batches(command))
@@ -207,6 +208,7 @@ class Worker:
             checks = simt.check(schedule=command.schedule, seconds=command.kernel_seconds)
             with checks as report, contextlib.suppress(simt.KernelError):  # as in forward
                 found = self.differentiate(command)
+                self.held = []
             found.found = describe_findings(report)
             return found
         with self.device.running(command.schedule, command.guard, command.kernel_seconds):

@@ -26,11 +26,15 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
     tokens: a copy of the source's tokens. kernels: the kernels that may be launched, including those of other files.
     Raises Unsupported for a launch inside a kernel.
     """
+    macros = _open_configuration_macros(tokens, source)
     for i, token in enumerate(tokens):
-        if token.text != "<<<" or token.kind != "mark":
+        if token.text == "<<<" and token.kind == "mark":
+            closing = _find_launch_end(tokens, i)
+        elif token.text in macros and token.kind == "word" and source.directives.get(i) != macros[token.text]:
+            closing = _find_invocation_end(tokens, i, macros[token.text])
+        else:
             continue
         start = _find_expression_start(tokens, i)
-        closing = _find_launch_end(tokens, i)
         arguments = find_next(tokens, closing) if closing > 0 else -1
         end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
         if start < 0 or end < 0:
@@ -51,11 +55,48 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
             typed = False  # only a call by the kernel's own name fills in default values
         for t in tokens[start:i]:
             t.kind, t.text = "space", ""
-        token.kind, token.text = (
-            "rewritten",
-            breaks + _format_launch_head(expression, name, kernel, typed, source.label, line),
-        )
-        tokens[closing].text, tokens[closing].kind = "))", "rewritten"
+        head = breaks + _format_launch_head(expression, name, kernel, typed, source.label, line)
+        token.kind, token.text = "rewritten", head + token.text.removeprefix("<<<")
+        tokens[closing].kind, tokens[closing].text = "rewritten", tokens[closing].text.removesuffix(">>>") + "))"
+
+
+def _open_configuration_macros(tokens: list[Token], source: Source) -> dict[str, int]:
+    """Remove the angle brackets from every `#define NAME(…) <<<grid, block>>>`.
+
+    Return the macros' names and the indices of their directives' #. Editors do not know <<<, so some programs write
+    `kernel NAME(grid, block)(arguments)`.
+    """
+    found = {}
+    for start in sorted(set(source.directives.values())):
+        body = [i for i in _find_macro_body(tokens, source, start) if tokens[i].kind not in ("space", "comment")]
+        if len(body) > 2 and (tokens[body[0]].text, tokens[body[-1]].text) == ("<<<", ">>>"):
+            tokens[body[0]].text = tokens[body[-1]].text = ""
+            found[get_text(tokens, find_next(tokens, find_next(tokens, start)))] = start
+    return found
+
+
+def _find_macro_body(tokens: list[Token], source: Source, start: int) -> list[int]:
+    """Return the indices of the tokens that follow the name and the parameters of the macro defined at `start`."""
+    define = find_next(tokens, start)
+    if get_text(tokens, define) != "define":
+        return []
+    name = find_next(tokens, define)
+    first = find_closing(tokens, name + 1) + 1 if get_text(tokens, name + 1) == "(" else name + 1
+    body = []
+    for i in range(first, len(tokens)):
+        if source.directives.get(i) != start:
+            break
+        body.append(i)
+    return body
+
+
+def _find_invocation_end(tokens: list[Token], i: int, define: int) -> int:
+    """Return the index of the last token of the invocation at i of the macro that is defined at `define`."""
+    name = find_next(tokens, find_next(tokens, define))
+    if get_text(tokens, name + 1) != "(":
+        return i
+    opening = find_next(tokens, i)
+    return find_closing(tokens, opening) if get_text(tokens, opening) == "(" else -1
 
 
 def _find_launch_end(tokens: list[Token], i: int) -> int:

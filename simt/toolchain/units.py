@@ -65,7 +65,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     shared = list(dict.fromkeys(name for r in cuda for name in r.shared))
     units = []
     if cpp or functions:
-        text = _mark_lines(cpp) + _make_binding(functions)
+        text = _mark_lines(cpp) + _make_binding(functions, sources.cpp)
         # This unit has no kernels and needs no probes: one object serves all modes.
         units.append(Unit("cpp_sources", text, _choose_header(cpp), flags, number_lines(sources.parsed_cpp)))
     if cuda:
@@ -125,7 +125,13 @@ def _mark_lines(rewritten: list[Rewritten]) -> str:
     return "".join(f'#line 1 "{r.source.label}"\n{r.text}\n' for r in rewritten)
 
 
-def _make_binding(functions: dict[str, str] | None) -> str:
+# Global functions of CUDA's headers that a submission may well define for tensors. torch compiles the binding without
+# these headers.
+_CUDA_FUNCTIONS = frozenset("exp10 max min norm norm3d norm4d normcdf rnorm rsqrt".split())
+
+
+def _make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
+    """Return the text that binds the functions. cpp: the sources that declare them."""
     if functions is None:
         return ""
     lines = [
@@ -135,7 +141,11 @@ def _make_binding(functions: dict[str, str] | None) -> str:
     ]
     for name, doc in functions.items():
         escaped = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines.append(f'all.push_back(::simt::make_function("{name}", &{name})); all.back().doc = "{escaped}";')
+        declared = _find_signature(name, cpp, ";{") if name in _CUDA_FUNCTIONS else ""
+        own = re.sub(r"\b(static|inline) ", "", declared) + ";"  # in a block it hides all others of its name
+        lines.append(
+            f'{{ {own} all.push_back(::simt::make_function("{name}", &{name})); all.back().doc = "{escaped}"; }}'
+        )
     return "\n".join([*lines, "}", ""])
 
 
@@ -188,11 +198,15 @@ def check_declared(sources: Sources) -> None:
     )
 
 
-def _find_signature(name: str, cuda: list[str]) -> str:
-    """Return the head of the function's definition in the CUDA sources, on one line, or "" if there is none."""
-    for source in cuda:
+def _find_signature(name: str, sources: list[str], ends: str = "{") -> str:
+    """Return the head of the function's definition in the sources, on one line, or "". ends: with ";", or of its
+    declaration.
+    """
+    for source in sources:
         match = re.search(
-            rf"^[ \t]*((?:[\w:<>,&*]+[ \t]+)+{re.escape(name)}\s*\([^;{{]*\))\s*\{{", source, re.MULTILINE
+            rf"^[ \t]*(?!return\b)((?:[\w:<>,&*]+[ \t]+)+{re.escape(name)}\s*\([^;{{]*\))\s*[{ends}]",
+            source,
+            re.MULTILINE,
         )
         if match:
             return " ".join(match[1].split())

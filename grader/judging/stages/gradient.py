@@ -10,7 +10,7 @@ from grader.judging import findings, gradient_messages, tolerance
 from grader.judging.context import Context
 from grader.judging.gradients import compute_expected_gradients, does_rounding_pick
 from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest, skip_stage
-from grader.judging.session import CHECKED, IN_ORDER, REVERSED, How, Pass
+from grader.judging.session import CHECKED, IN_ORDER, REVERSED, How, Pass, has_leak, keep_lasting_leaks
 from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
 from grader.problems.cases import Case, ProblemError
 from grader.verdict import Evidence, Reason, Stage, StageName, Status
@@ -19,6 +19,9 @@ from grader.worker.exchange import GpuMemory, same_bits
 
 # What the checks may explain.
 VALUE_REASONS = {Reason.wrong_gradient, Reason.non_finite, Reason.not_written, Reason.low_precision}
+
+# Exceptions of a submission that needs no gradient. A caller who wants one gets the exception, not a wrong gradient.
+REFUSALS = {Reason.exception: "forward cannot run with one", Reason.backward_exception: "backward does not run"}
 
 
 class NothingToCheck(Exception):
@@ -83,8 +86,9 @@ def _run_case(context: Context, trial: Trial) -> Finding | None:
     try:
         return _GradientCheck(context, trial, right).run()
     except FindingError as error:
-        if not context.requires_gradient and not error.finding.fatal and error.finding.reason is Reason.exception:
-            message = f"This problem asks for no gradient, and forward cannot run with one: {error.finding.message}"
+        refused = REFUSALS.get(error.finding.reason)
+        if refused and not context.requires_gradient and not error.finding.fatal:
+            message = f"This problem asks for no gradient, and {refused}: {error.finding.message}"
             raise NothingToCheck(message) from None
         return gradient_messages.translate_shape_error(error.finding)
     finally:
@@ -206,10 +210,15 @@ class _GradientCheck:
             return None
         try:
             self.session.construct(self.trial, "end")
-            reply = self.session.run_backward(self.trial, self.right, CHECKED).reply
+            found = self._run_checks()
+            if has_leak(found):
+                found = keep_lasting_leaks(found, self._run_checks())
         except FindingError as error:
             return error.finding
-        return self.session.explain_check(reply.found, self.trial)
+        return self.session.explain_check(found, self.trial)
+
+    def _run_checks(self) -> list[protocol.Found]:
+        return self.session.run_backward(self.trial, self.right, CHECKED).reply.found
 
     def _find_modified(self, one: Pass) -> Finding | None:
         """Return a finding if backward wrote to what it may only read."""

@@ -240,8 +240,10 @@ struct Parameter {
   Value fallback;
 };
 
+// What a module binds. is_value: not the function but what it returns.
 struct Function {
   std::string name, doc;
+  bool is_value = false;
   std::vector<Parameter> parameters;
   std::function<Value(const std::vector<Value>&)> call;
 };

@@ -37,6 +37,20 @@ struct module_ {
     Doc& operator=(const char*) { return *this; }
   };
   Doc doc() { return {}; }
+  // Of the module: a number, a text, a tensor, or lists of them.
+  struct Attribute {
+    std::vector<simt::Function>& functions;
+    const char* name;
+    template <class T>
+    void operator=(const T& value) const {
+      simt::Function made;
+      made.name = name;
+      made.is_value = true;
+      made.call = [value = simt::to_value(value)](const std::vector<simt::Value>&) { return value; };
+      functions.push_back(std::move(made));
+    }
+  };
+  Attribute attr(const char* name) { return {functions, name}; }
 
  private:
   static void note(simt::Function& made, std::size_t&, const char* text) { made.doc = text; }

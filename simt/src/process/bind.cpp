@@ -365,6 +365,11 @@ PyObject* load(PyObject*, PyObject* args) {
   THPObjectPtr result(PyDict_New());
   for (auto& function : functions) {
     const std::string name = function.name;
+    if (function.is_value) {
+      THPObjectPtr value(to_python(function.call({})));
+      if (!value || PyDict_SetItemString(result.get(), name.c_str(), value.get()) != 0) return nullptr;
+      continue;
+    }
     auto* object = PyObject_New(FunctionObject, &function_type);
     if (!object) return nullptr;
     object->function = new simt::Function(std::move(function));

@@ -249,6 +249,10 @@ def test_a_weight_under_another_name_is_told(judged):
             forward("return torch.mul(x, self.scale, out=torch.empty_like(x))"),
             "asks for no gradient, and forward cannot run with one",
         ),
+        (
+            backward("raise NotImplementedError('for inference')"),
+            "asks for no gradient, and backward does not run: backward raised an exception: NotImplementedError",
+        ),
     ],
 )
 def test_a_missing_gradient_that_nobody_asks_for_is_skipped(judged, source, says):

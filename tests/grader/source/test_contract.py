@@ -245,7 +245,15 @@ def test_a_file_without_model_new_is_reported_with_a_similar_name():
     assert broken.reason is Reason.no_model_new and "NewModel" in broken.message
 
 
-@pytest.mark.parametrize("text", ["ModelNew = make()\n", "from there import Model as ModelNew\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ModelNew = make()\n",
+        "from there import Model as ModelNew\n",
+        "def ModelNew(size):\n    return Small(size)\n",
+        "if fast:\n    def ModelNew(size):\n        return Small(size)\n",
+    ],
+)
 def test_a_model_new_that_is_not_a_class_statement_is_left_to_the_run(text):
     assert verdict_on(text) is None
 

@@ -38,6 +38,19 @@ def test_what_only_model_new_has_is_left_alone():
     assert torch.equal(model.get_parameter("extra"), torch.full((7,), 9.0))
 
 
+def test_buffers_of_the_same_shape_are_left_out_if_the_parameters_suffice():
+    """Is a table between two parameters of its shape not taken for one of them, and a guess refused as before?"""
+    state, own = shapes(weight=(4,), bias=(4,)), shapes(gamma=(4,), table=(4,), beta=(4,))
+    assert match_weights(state, own, {"gamma", "beta"}) == ({"weight": "gamma", "bias": "beta"}, "")
+    assert match_weights(state, own, {"gamma", "table", "beta"})[1]
+    assert match_weights(state, own, {"gamma"})[1]
+    model = nn.Module()
+    model.register_buffer("table", torch.zeros(2))
+    model.register_parameter("gamma", nn.Parameter(torch.zeros(2)))
+    assert load_weights(model, {"w": torch.ones(2)}) == ({"w": "gamma"}, "")
+    assert torch.equal(model.get_parameter("gamma"), torch.ones(2))
+
+
 @pytest.mark.parametrize(
     ("state", "own", "sentence"),
     [

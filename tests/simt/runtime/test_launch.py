@@ -83,6 +83,12 @@ FORMS = {
         "template <class T, int N> __global__ void k14" + OF_T + "__global__ void k15" + KERNEL,
         "GO_OF(float, 3); GO((k14<float, 2>), X, Y, n); GO(k15, X, Y, n);",
     ),
+    "macros_of_a_configuration": (
+        "#ifdef __INTELLISENSE__\n#define SIZES(grid, block)\n#else\n#define SIZES(grid, block) <<<grid, block>>>\n"
+        "#endif\n#define LOTS /* of threads */ <<<dim3(G, 1), \\\n  64, 0>>>\n"
+        "__global__ void k15a" + KERNEL + "template <class T, int N> __global__ void k15b" + OF_T,
+        "k15a SIZES(G, 64)(X, Y, n); k15b<float, 3> SIZES (dim3(G, 1), 64) (X, Y, n); k15a LOTS(X, Y, n);",
+    ),
     "pointers_to_kernels": (
         "template <class T> __global__ void k16"
         + OF_T

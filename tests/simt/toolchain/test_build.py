@@ -143,18 +143,52 @@ def test_what_cannot_run_here_is_refused_by_name(text, name):
 
 @pytest.mark.slow
 def test_a_module_bound_by_hand_works():
-    """Does PYBIND11_MODULE with keyword arguments and defaults work in place of functions=?"""
+    """Does PYBIND11_MODULE with keyword arguments, defaults and attributes work in place of functions=?"""
     source = HOST % "" + textwrap.dedent(
         """
         int add(int a, int b) { return a + b; }
         PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
           m.def("add", &add, "sums", py::arg("a"), py::arg("b") = 5);
           m.def("f", &f);
+          m.attr("version") = "2.1";
+          m.attr("sizes") = std::vector<int64_t>{3, 4};
         }
         """
     )
     module = simt.load_inline("by_hand", "", source)
     assert (module.add(1), module.add(b=2, a=3), module.add.__doc__) == (6, 5, "sums")
+    assert (module.version, module.sizes) == ("2.1", [3, 4])
+
+
+@pytest.mark.slow
+def test_a_source_that_registers_operators():
+    """Can a module with a TORCH_LIBRARY be called by torch.ops, and with the checks on, by a second build of it?"""
+    source = textwrap.dedent(
+        """
+        #include <torch/library.h>
+        __global__ void past(float* y, int n) { y[threadIdx.x] = 2; }
+        torch::Tensor f(torch::Tensor x) { past<<<1, x.numel() + 1>>>(x.data_ptr<float>(), x.numel()); return x; }
+        torch::Tensor same(const torch::Tensor& x) { return x.clone(); }
+        TORCH_LIBRARY(simt_tests, m) { m.def("same(Tensor x) -> Tensor"); }
+        TORCH_LIBRARY_IMPL(simt_tests, CUDA, m) { m.impl("same", &same); }
+        TORCH_LIBRARY_IMPL(simt_tests, CPU, m) { m.impl("same", &same); }
+        """
+    )
+    module = simt.load_inline("registering", "torch::Tensor f(torch::Tensor x);", source, functions=["f"])
+    assert torch.equal(torch.ops.simt_tests.same(torch.ones(3)), torch.ones(3))
+    with simt.check() as report:
+        module.f(torch.zeros(5))
+    assert [found.check for found in report.findings] == ["out_of_bounds"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["norm", "max", "rsqrt"])
+def test_a_function_named_as_one_of_cuda(name):
+    """Can functions= name a function that CUDA's headers declare too? torch's binding does not include them."""
+    declared = f"torch::Tensor {name}(\n    torch::Tensor x, double p = 2);"
+    source = f"torch::Tensor {name}(torch::Tensor x, double p) {{ return x.clone().fill_(p); }}\n"
+    module = simt.load_inline(f"named_{name}", declared, source, functions=[name])
+    assert torch.equal(getattr(module, name)(torch.zeros(2), 3.0), torch.full((2,), 3.0))
 
 
 @pytest.mark.slow
