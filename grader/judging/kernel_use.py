@@ -1,8 +1,9 @@
 """Find out whether a submission's own kernels do the work, once its results are known to be right.
 
-Three questions: was a kernel launched; are the results still right where kernels are launched and run no thread, which
-means that they were not needed; and which of PyTorch's operators computed with large tensors. simt alone has idle
-launches; on a GPU it is known whether the submission built a kernel, and which operators ran.
+Four questions: was a kernel launched; are the results still right where kernels are launched and run no thread, which
+means that they were not needed; who wrote the results to memory first, the host or a kernel; and which of PyTorch's
+operators computed with large tensors. simt alone has idle launches and knows who writes what; on a GPU it is known
+whether the submission built a kernel, and which operators ran.
 """
 
 from __future__ import annotations
@@ -13,17 +14,21 @@ import torch
 
 from grader.judging import findings
 from grader.judging.context import Context
+from grader.judging.provenance import find_host_work
 from grader.judging.results import fail_stage
 from grader.judging.session import IDLE, How
 from grader.judging.tolerance import compare
-from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
-from grader.problems.cases import Case
+from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial, prepare_trial
+from grader.problems.cases import Case, ProblemError
 from grader.source import syntax
 from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status
 from grader.worker import protocol
+from grader.worker.operators import MOVING
+from simt.runtime.monitor import Report
 
 LARGE = 4  # an operator counts if it reads or writes a tensor of 1 / LARGE of the largest input's elements
 SHOWN = 5  # operators that a message names
+OTHER_SEED = 0x5EED  # changes a seed into that of other values
 # Autograd adds the gradients of a tensor that is used twice.
 OF_AUTOGRAD = frozenset(("add", "add_"))
 
@@ -55,8 +60,11 @@ def examine_forward(context: Context, stage: Stage) -> None:
             own = [] if stage.evidence else _point_at(context, "forward")
             _tell(context, stage, Finding(stage.reason, stage.message, own))
         return
-    if used := _find_operators_of_forward(context):
+    used, host_work = _watch_forward(context)
+    if used:
         _tell(context, stage, _make_finding(context, "forward", used))
+    elif host_work:
+        _tell(context, stage, Finding(Reason.unneeded_kernel, host_work, _point_at(context, "forward")))
     elif not context.gpu and not any(_needs_kernels(context, trial) for trial in context.trials):
         _tell(
             context,
@@ -65,19 +73,51 @@ def examine_forward(context: Context, stage: Stage) -> None:
         )
 
 
-def _find_operators_of_forward(context: Context) -> list[protocol.Operator]:
+def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
+    """Return the operators that the problem does not allow, and in a sentence what else the host computed."""
     allowed = context.problem.allowed_operators
-    if allowed is None:
-        return []
+    if allowed is None and context.gpu:
+        return [], ""
     trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
+    session, least = context.session, _least(trial)
     try:
-        context.session.construct(trial, "end")
-        (call,) = context.session.run_forward(trial, How(watch=_least(trial)))
-    except FindingError:  # a forward that cannot be watched; its results have been judged
-        return []
+        if not context.gpu:  # other values: memory still holds the results of earlier runs
+            instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
+            trial = prepare_trial(trial.case, instance)
+        session.construct(trial, "end")
+        (call,) = session.run_forward(trial, How(watch=least, record=not context.gpu))
+    except (FindingError, ProblemError):  # a forward that cannot be watched; its results have been judged
+        return [], ""
     finally:
         context.release_memory()
-    return [one for one in call.run.operators if one.name not in allowed]
+    used = [] if allowed is None else _list_used(call.run.operators, session.client.report, allowed)
+    right = session.client.monitor is not None and call.difference is None
+    strict = allowed is not None and not allowed
+    return used, find_host_work(trial, call.outputs, session.client.report, least, strict) if right else ""
+
+
+def _list_used(claimed: list[protocol.Operator], report: Report, allowed: frozenset[str]) -> list[protocol.Operator]:
+    """Return the operators that are not allowed: those that the worker names, with their lines, and those that simt's
+    runtime has seen in whatever thread and language.
+    """
+    lines = {one.name: one.line for one in claimed}
+    seen = [name.removeprefix("aten::") for name in report.operators if name.startswith("aten::")]
+    lines |= {name: lines.get(name) for name in seen if name in lines or computes(name)}
+    return [protocol.Operator(name, line) for name, line in lines.items() if name not in allowed]
+
+
+def computes(name: str) -> bool:
+    """Return whether an operator of PyTorch computes something: it is no view, moves no elements, and is not made up
+    of other operators, which are seen themselves.
+    """
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None or name in MOVING:
+        return False
+    overloads = [getattr(packet, each) for each in packet.overloads()]
+    composite = "CompositeImplicitAutograd"
+    return not any(
+        each.is_view or torch._C._dispatch_has_kernel_for_dispatch_key(each.name(), composite) for each in overloads
+    )
 
 
 def _needs_kernels(context: Context, trial: Trial) -> bool:
@@ -124,7 +164,8 @@ def _find_operators_of_backward(context: Context, trial: Trial, right: ExpectedG
         reply = context.session.run_backward(trial, right, How(watch=_least(trial))).reply
     except FindingError:
         return []
-    return [one for one in reply.operators if one.name not in allowed | OF_AUTOGRAD] if reply.launches else []
+    report = context.session.client.report
+    return _list_used(reply.operators, report, allowed | OF_AUTOGRAD) if reply.launches else []
 
 
 def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:
