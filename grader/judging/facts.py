@@ -23,7 +23,7 @@ from simt.runtime.monitor import Report, Write
 
 def confirm_launches(claimed: list[list[protocol.Launch]], report: Report, case: str) -> None:
     """Raise FindingError where the worker claims launches that the runtime has not made."""
-    count = collections.Counter((one.kernel, tuple(one.grid), tuple(one.block)) for run in claimed for one in run)
+    count = collections.Counter((one.kernel, one.grid, one.block) for run in claimed for one in run)
     made = {(protocol_name(kernel), grid, block): n for (kernel, grid, block), n in report.kinds.items()}
     for launch, times in count.items():
         if times > made.get(launch, 0) and not report.more:
@@ -69,7 +69,9 @@ def find_defects(claimed: list[protocol.Found], report: Report) -> list[protocol
 def _is_left_out(one: Defect, every: list[Defect]) -> bool:
     if one.check == "illegal_address":
         return one.message in ("host", "nowhere")
-    odd = [each.first for each in every if each.warning and (each.check, each.kernel) == ("warp_divergence", one.kernel)]
+    odd = [
+        each.first for each in every if each.warning and (each.check, each.kernel) == ("warp_divergence", one.kernel)
+    ]
     return one.check == "int_overflow" and bool(odd) and min(odd) < one.first
 
 

@@ -14,7 +14,8 @@ import torch
 
 from grader.judging import findings
 from grader.judging.context import Context
-from grader.judging.provenance import find_host_work
+from grader.judging.gradients import compute_expected_gradients
+from grader.judging.provenance import Result, find_host_work
 from grader.judging.results import fail_stage
 from grader.judging.session import IDLE, How
 from grader.judging.tolerance import compare
@@ -76,7 +77,7 @@ def examine_forward(context: Context, stage: Stage) -> None:
 def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
     """Return the operators that the problem does not allow, and in a sentence what else the host computed."""
     allowed = context.problem.allowed_operators
-    if allowed is None and context.gpu:
+    if allowed is None:
         return [], ""
     trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
     session, least = context.session, _least(trial)
@@ -85,15 +86,19 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
             instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
             trial = prepare_trial(trial.case, instance)
         session.construct(trial, "end")
-        (call,) = session.run_forward(trial, How(watch=least, record=not context.gpu))
+        (call,) = session.run_forward(trial, How(watch=least, record=not allowed and not context.gpu))
     except (FindingError, ProblemError):  # a forward that cannot be watched; its results have been judged
         return [], ""
     finally:
         context.release_memory()
-    used = [] if allowed is None else _list_used(call.run.operators, session.client.report, allowed)
-    right = session.client.monitor is not None and call.difference is None
-    strict = allowed is not None and not allowed
-    return used, find_host_work(trial, call.outputs, session.client.report, least, strict) if right else ""
+    used = _list_used(call.run.operators, session.client.report, allowed)
+    if allowed or session.client.monitor is None or call.difference is not None:
+        return used, ""
+    results = [
+        Result(got, expected, eager, noise, trial.case)
+        for got, expected, eager, noise in zip(call.outputs, trial.expected, trial.eager, trial.noise)
+    ]
+    return used, find_host_work(results, trial.instance.inputs, session.client.report, least)
 
 
 def _list_used(claimed: list[protocol.Operator], report: Report, allowed: frozenset[str]) -> list[protocol.Operator]:
@@ -134,8 +139,10 @@ def examine_backward(context: Context, stage: Stage) -> None:
     told = context.result(StageName.correct).reason is not None
     if told or context.gpu or not context.requires_gradient or stage.status is not Status.passed or not trials:
         return
-    if used := _find_operators_of_backward(context, *max(trials, key=lambda each: _count_elements(each[0]))):
-        _tell(context, stage, _make_finding(context, "backward", used))
+    used, host_work = _watch_backward(context, *max(trials, key=lambda each: _count_elements(each[0])))
+    if used or host_work:
+        finding = Finding(Reason.unneeded_kernel, host_work, _point_at(context, "backward"))
+        _tell(context, stage, _make_finding(context, "backward", used) if used else finding)
         return
     launched = False
     for trial, right in trials:
@@ -155,17 +162,37 @@ def examine_backward(context: Context, stage: Stage) -> None:
     _tell(context, stage, Finding(reason, f"{message} compute the gradients.", _point_at(context, "backward")))
 
 
-def _find_operators_of_backward(context: Context, trial: Trial, right: ExpectedGradients) -> list[protocol.Operator]:
+def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) -> tuple[list[protocol.Operator], str]:
+    """Do for backward what _watch_forward() does for forward."""
     allowed = context.problem.allowed_operators
     if allowed is None:
-        return []
+        return [], ""
+    least = _least(trial)
     try:
+        instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
+        trial = prepare_trial(trial.case, instance)
+        right = compute_expected_gradients(context.problem, trial, context.request.seed ^ OTHER_SEED)
         context.session.construct(trial, "end")
-        reply = context.session.run_backward(trial, right, How(watch=_least(trial))).reply
-    except FindingError:
-        return []
+        one = context.session.run_backward(trial, right, How(watch=least, record=not allowed))
+    except (FindingError, ProblemError):
+        return [], ""
+    reply = one.reply
+    if not reply.launches:
+        return [], ""
     report = context.session.client.report
-    return _list_used(reply.operators, report, allowed | OF_AUTOGRAD) if reply.launches else []
+    used = _list_used(reply.operators, report, allowed | OF_AUTOGRAD)
+    if allowed or context.session.client.monitor is None or not _are_right(right, one.made):
+        return used, ""
+    results = [
+        Result(got, expected, eager, noise, Case(""), reduction)
+        for got, expected, eager, noise, reduction in zip(
+            one.made, right.expected, right.eager, right.noise, right.reductions
+        )
+        if got is not None
+    ]
+    summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
+    given = [*trial.instance.inputs, *right.upstream, *trial.eager]
+    return used, find_host_work(results, given, report, least, summed)
 
 
 def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:

@@ -1,20 +1,21 @@
 """Find out who computed a result first: a kernel, or the host's code, whatever language it is written in.
 
-In a run with How(record=True) simt's runtime reports, before each launch, the bytes that the host has changed since the
-launch before, and after it the elements that the kernels have changed. A result is the kernels' work if they are the
-first to write its values to memory. If the host has them in memory before, kernels only pass them on; if no kernel writes
-them, the host makes them from something else. Values that are copied, converted, cut or permuted after a kernel has
-written them are still the kernel's.
+In a run with How(record=True) simt's runtime reports before each launch the bytes that the host has changed since the
+last one, and after it the elements that the kernel has changed. A result is the kernels' work if they are the first to
+write its values to memory. If the host has them in memory before, kernels only pass them on; if no kernel writes them,
+the host makes them from something else. Values that are copied, converted, cut or permuted after a kernel has written
+them are still the kernel's.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import torch
 
 from grader.judging.tolerance import compare
-from grader.judging.trial import Trial
+from grader.problems.cases import Case
 from simt.runtime.monitor import Recorded, Report
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -27,20 +28,43 @@ HOST_FIRST = "Code on the host computes the results before a kernel is launched;
 NO_WRITER = "No kernel writes the values that forward returns: code on the host computes them."
 
 
-def find_host_work(trial: Trial, outputs: list[torch.Tensor], report: Report, least: int, strict: bool) -> str:
-    """Return in one sentence how the host has computed a result of at least so many elements; empty if it has not.
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A tensor that the submission returned, with what tolerance.compare() needs to compare it."""
 
-    strict: look also for results that kernels scale or shift, and for results that no kernel writes.
+    got: torch.Tensor
+    expected: torch.Tensor
+    eager: torch.Tensor
+    noise: torch.Tensor | None
+    case: Case
+    reduction: int | None = None
+
+    def accepts(self, values: torch.Tensor) -> bool:
+        """Return whether these values would be right too."""
+        if not bool(torch.isfinite(values).all()):
+            return False
+        against = (self.expected, self.eager, self.case, self.noise, self.reduction)
+        return compare(values.reshape(self.expected.shape).to(self.eager.dtype), *against) is None
+
+
+def find_host_work(results: list[Result], given: list, report: Report, least: int, summed: bool = False) -> str:
+    """Return in one sentence how the host has computed a result; empty if it has not, or if that cannot be known.
+
+    given: what the run got, tensors among it. least: elements from which on the host may not compute a tensor from
+    others; below, it may add up a few partial sums of kernels. summed: the host may have added results of kernels.
     """
     if report.overflow or report.writes or not report.launches:
         return ""
-    for number, (got, expected) in enumerate(zip(outputs, trial.expected)):
-        if got.dtype not in FLOATS or got.device.type != "cpu" or got.numel() < max(least, LEAST_VALUES):
+    inputs = [one for one in given if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel()]
+    for result in results:
+        got = result.got
+        if got.dtype not in FLOATS or got.device.type != "cpu" or got.numel() < LEAST_VALUES:
             continue
-        new = _Novelty(trial, got.dtype)
-        if _had_before(trial, number, expected, report, new, strict):
+        new = _Novelty(inputs, got.dtype)
+        if _had_before(result, inputs, report, new, got.numel() < least):
             return HOST_FIRST
-        if strict and not new.is_found(got, [one for one in report.recorded if one.by_kernel]):
+        by_kernels = [one for one in report.recorded if one.by_kernel]
+        if got.numel() >= least and not summed and not new.is_found(got, by_kernels):
             return NO_WRITER
     return ""
 
@@ -48,10 +72,9 @@ def find_host_work(trial: Trial, outputs: list[torch.Tensor], report: Report, le
 class _Novelty:
     """Knows the values of the inputs, which both sides have from the start."""
 
-    def __init__(self, trial: Trial, dtype: torch.dtype):
-        given = [one for one in _floats(trial) if one.numel()]
+    def __init__(self, inputs: list[torch.Tensor], dtype: torch.dtype):
         self.dtype = dtype
-        self.known = torch.cat([one.reshape(-1).to(dtype) for one in given]).unique() if given else None
+        self.known = torch.cat([one.reshape(-1).to(dtype) for one in inputs]).unique() if inputs else None
 
     def is_found(self, values: torch.Tensor, written: list[Recorded]) -> bool:
         """Return whether those of the values that are new are among what was written, by and large."""
@@ -69,33 +92,24 @@ class _Novelty:
         return missing.numel() <= (1 - SHARE) * new.numel()
 
 
-def _had_before(
-    trial: Trial, number: int, expected: torch.Tensor, report: Report, new: _Novelty, strict: bool
-) -> bool:
-    """Return whether the host had a result in memory before a launch, and no kernel had written it earlier."""
-    against = (trial.eager[number], trial.case, trial.noise[number])
-    shape = list(expected.shape)
-    alike = [one for one in _floats(trial) if one.numel() == expected.numel()]
-    if any(_passes(one.reshape(shape), expected, against) for one in alike):
+def _had_before(result: Result, inputs: list[torch.Tensor], report: Report, new: _Novelty, only_first: bool) -> bool:
+    """Return whether the host had a result in memory before a launch, and no kernel had written it earlier.
+
+    only_first: look before the first launch alone.
+    """
+    alike = [one for one in inputs if one.numel() == result.expected.numel()]
+    if any(result.accepts(one) for one in alike):
         return False  # a copy of an input is a right result
-    straight = strict and not any(_correlation(one, expected) > SIMILAR for one in alike)
+    straight = not any(_correlation(one, result.expected) > SIMILAR for one in alike)
     for record in report.recorded:
-        if record.by_kernel:
+        if record.by_kernel or (only_first and record.launch > 1):
             continue
-        for held in _guess(record, expected.numel()):
-            values = held.reshape(shape)
-            same = _passes(values, expected, against) or (straight and _correlation(held, expected) > SAME)
-            earlier = [one for one in report.recorded if one.by_kernel and one.launch < record.launch]
+        earlier = [one for one in report.recorded if one.by_kernel and one.launch < record.launch]
+        for held in _guess(record, result.expected.numel()):
+            same = result.accepts(held) or (straight and _correlation(held, result.expected) > SAME)
             if same and (not earlier or not new.is_found(held, earlier)):
                 return True
     return False
-
-
-def _floats(trial: Trial) -> Iterator[torch.Tensor]:
-    """Iterate over the case's floating inputs."""
-    for value in trial.instance.inputs:
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
-            yield value
 
 
 def _read(data: memoryview, dtype: torch.dtype) -> list[torch.Tensor]:
@@ -109,13 +123,6 @@ def _guess(record: Recorded, count: int) -> Iterator[torch.Tensor]:
     for dtype in FLOATS:
         if len(record.data) >= count * dtype.itemsize:
             yield from (one[:count] for one in _read(record.data[: count * dtype.itemsize], dtype))
-
-
-def _passes(values: torch.Tensor, expected: torch.Tensor, against: tuple) -> bool:
-    if not bool(torch.isfinite(values).all()):
-        return False
-    eager, case, noise = against
-    return compare([values.to(eager.dtype)], [expected], [eager], case, [noise]) is None
 
 
 def _correlation(a: torch.Tensor, b: torch.Tensor) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 
 import torch
 
@@ -37,8 +38,8 @@ class Call:
 class Pass:
     """One forward and backward: the worker's report, and a tensor for each gradient, or None.
 
-    written: the numbers of the inputs that backward wrote to, and whether it wrote to the upstream gradient, where simt's
-    runtime reports that.
+    written: the numbers of the inputs that backward wrote to, and whether it wrote to the upstream gradient, where
+    simt's runtime reports that.
     """
 
     reply: protocol.Gradients
@@ -52,8 +53,9 @@ class How:
 
     schedule: of threads and blocks on the CPU, "forward" or "reverse". guard: which end of each tensor lies at an
     inaccessible page, "front", "end" or None. check: with all of simt's checks on. idle: kernels are launched and run
-    no thread; of a backward pass, those of backward alone. record: have simt's runtime report who writes which bytes. watch: have PyTorch's operators on tensors of at least so
-    many elements reported, of a backward pass those of backward alone; 0: none.
+    no thread; of a backward pass, those of backward alone. watch: have PyTorch's operators on tensors of at least so
+    many elements reported, of a backward pass those of backward alone; 0: none. record: have simt's runtime report who
+    writes which bytes, of a backward pass in backward alone.
     """
 
     schedule: str = "forward"
@@ -82,10 +84,14 @@ class Session:
         self.problem = problem
         self.limits = limits
         self.gpu = gpu
-        self.exchange: Bytes | GpuMemory = GpuMemory() if gpu else Bytes()
-        if client.monitor is not None:
-            self.exchange = LentMemory(client, client.monitor)
         self.renamed: list[tuple[str, str]] = []
+
+    @functools.cached_property
+    def exchange(self) -> Bytes | GpuMemory:
+        """Return how tensors get to the worker and back. It is first used when the worker is ready."""
+        if self.gpu:
+            return GpuMemory()
+        return Bytes() if self.client.monitor is None else LentMemory(self.client, self.client.monitor)
 
     @property
     def device(self) -> str:
@@ -102,8 +108,8 @@ class Session:
     ) -> protocol.Reply:
         """Have the worker carry out a command; return its reply.
 
-        doing: what it does, for a report of its death. extra_bytes: of tensors in the reply. orders: for simt's runtime,
-        where the command does not say them.
+        doing: what it does, for a report of its death. extra_bytes: of tensors in the reply. orders: for simt's
+        runtime, where the command does not say them.
         """
         try:
             reply = self.client.ask(command, self.limits.own, extra_bytes, orders)

@@ -170,8 +170,8 @@ EXPLANATIONS: dict[Reason, str] = {
     ),
     Reason.torch_operator: "PyTorch's own operators compute part of the results.",
     Reason.false_report: (
-        "The submission changes the grader's own code in its process: what that process reports is not what its kernels "
-        "did."
+        "The submission changes the grader's own code in its process: that process reports something else than what "
+        "happened."
     ),
     Reason.out_of_memory: "The program needs more memory than this machine has.",
     Reason.device_assert: "An assert in a kernel failed.",

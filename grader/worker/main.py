@@ -81,7 +81,7 @@ def _obey(monitor: list[int]) -> None:
     library.obey_monitor(*monitor)
     extension.load_binder().watch_operators()
     # Nothing in Python has to stop what watches the operators, and so nothing in Python can.
-    for module in (torch.autograd, torch._C._autograd):
+    for module in (torch.autograd, sys.modules["torch._C._autograd"]):
         for name in ("_enable_record_function", "_clear_callbacks"):
             setattr(module, name, lambda *_: None)
 

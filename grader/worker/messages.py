@@ -119,8 +119,8 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
     check: run with all of simt's checks on and send their findings; a fault is then one of the findings.
     mutant: which edit of the CUDA sources is active, of those that Build.instead contains. watch: report PyTorch's
-    operators on tensors of at least so many elements; 0: none. Whether kernels are launched and run no thread, the judge
-    tells simt's runtime alone.
+    operators on tensors of at least so many elements; 0: none. Whether kernels run no thread, the judge tells simt's
+    runtime alone.
     """
 
     batches: list[list[Value]]
@@ -292,8 +292,8 @@ AllWritten = Annotated[list[Written], Meta(max_length=MAX_NUMBERED)]
 
 class Run(msgspec.Struct, forbid_unknown_fields=True):
     """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: whether its output
-    shares memory with an earlier one. modified: of inputs that are not lent, since the judge itself sees writes to those.
-    written: the lines of these.
+    shares memory with an earlier one. modified: of inputs that are not lent; the judge itself sees writes to those that
+    are. written: the lines of these writes.
 
     launches: on a CPU the kernels of this call, oldest first; of many only the last ones. operators: of PyTorch that
     computed with large tensors.

@@ -104,8 +104,8 @@ def _parts(value: Nest) -> list[object]:
 
 
 def pack(value: object, share: Callable[[torch.Tensor], Handle | Lent | None] | None = None) -> Value:
-    """Return a Python value in the form that is sent. share puts a tensor where the worker can map it; tensors for which
-    it returns None, and all without it, are sent as bytes.
+    """Return a Python value in the form that is sent. share puts a tensor where the worker can map it. Tensors for
+    which it returns None, and all tensors without it, are sent as bytes.
 
     Raises TypeError for a value that has no such form.
     """

@@ -1,5 +1,9 @@
 // Defines the Python module that loads compiled extensions and calls their functions. It is compiled once, so an edited
 // kernel needs no binding code of its own.
+// libtorch was built with it, and the layout of RecordFunction depends on it.
+#ifndef NDEBUG
+#define NDEBUG
+#endif
 #include <Python.h>
 
 #include <ATen/ops/from_blob.h>
