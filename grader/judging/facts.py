@@ -7,6 +7,7 @@ writes to memory that no code in Python reaches.
 from __future__ import annotations
 
 import collections
+import contextlib
 
 import msgspec
 
@@ -15,6 +16,7 @@ from grader.source import contract
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Reason
 from grader.worker import protocol
+from grader.worker.failures import NAME, shorten
 from grader.worker.messages import MAX_LAUNCHES, MAX_TEXT
 from simt.checking import findings as checks
 from simt.runtime.monitor import Finding as Defect
@@ -42,8 +44,6 @@ def list_launches(claimed: list[protocol.Launch], report: Report) -> list[protoc
 
 def protocol_name(kernel: str) -> str:
     """Return a kernel's name as messages carry it."""
-    from grader.worker.failures import NAME, shorten
-
     return shorten(kernel, NAME)
 
 
@@ -78,10 +78,8 @@ def _is_left_out(one: Defect, every: list[Defect]) -> bool:
 def _describe(one: Defect) -> protocol.Found:
     """Return a finding in the judge's own words, without its line, which only the worker can look up."""
     found = None
-    try:
+    with contextlib.suppress(Exception):  # of values that the runtime never writes
         found = checks.describe_raw(msgspec.structs.asdict(one))
-    except Exception:  # of values that the runtime never writes
-        pass
     message = found.message if found is not None else f"The check {one.check} failed."
     return protocol.Found(
         protocol_name(one.check), message[:MAX_TEXT], protocol_name(one.kernel), "cuda_sources", 0,

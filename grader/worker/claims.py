@@ -39,11 +39,11 @@ CHECK_REASONS = {
 }
 
 # The replies that end a command, besides Failure.
-REPLIES: dict[type[messages.Command], type[messages.Reply] | tuple[type[messages.Reply], ...]] = {
-    messages.Construct: messages.Constructed,
-    messages.Forward: messages.Outputs,
+REPLIES: dict[type[messages.Command], tuple[type[messages.Reply], ...]] = {
+    messages.Construct: (messages.Constructed,),
+    messages.Forward: (messages.Outputs,),
     messages.Gradient: (messages.Gradients, messages.Recorded),
-    messages.Backward: messages.Gradients,
+    messages.Backward: (messages.Gradients,),
 }
 
 
@@ -64,5 +64,4 @@ def accept_reason(claimed: str, command: type[messages.Command]) -> str:
 
 def is_reply_to(reply: messages.Reply, command: messages.Command) -> bool:
     """Return whether a reply can end this command."""
-    expected = REPLIES.get(type(command), messages.Done)
-    return isinstance(reply, messages.Failure) or isinstance(reply, expected)
+    return isinstance(reply, (messages.Failure, *REPLIES.get(type(command), (messages.Done,))))

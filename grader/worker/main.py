@@ -79,7 +79,7 @@ def _obey(monitor: list[int]) -> None:
             os.close(descriptor)
         return
     library.obey_monitor(*monitor)
-    extension.load_binder().watch_operators()
+    extension.load_binder().report_torch()
     # Nothing in Python has to stop what watches the operators, and so nothing in Python can.
     for module in (torch.autograd, sys.modules["torch._C._autograd"]):
         for name in ("_enable_record_function", "_clear_callbacks"):

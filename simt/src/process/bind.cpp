@@ -399,15 +399,18 @@ PyObject* set_error_maker(PyObject*, PyObject* callable) {
 }
 
 // Starts or stops guarding the memory of new tensors. simt/runtime/library.py sets the kind of guard first.
+void install_allocator() {
+  GuardAllocator& ours = allocator();
+  if (ours.usual) return;
+  ours.usual = c10::GetCPUAllocator();
+  c10::SetCPUAllocator(&ours, 255);
+}
+
 PyObject* guard_tensors(PyObject*, PyObject* on) {
   const int yes = PyObject_IsTrue(on);
   if (yes < 0) return nullptr;
-  GuardAllocator& ours = allocator();
-  if (yes && !ours.usual) {
-    ours.usual = c10::GetCPUAllocator();
-    c10::SetCPUAllocator(&ours, 255);
-  }
-  ours.on = yes != 0;
+  if (yes) install_allocator();
+  allocator().on = yes != 0;
   Py_RETURN_NONE;
 }
 
@@ -459,9 +462,10 @@ std::unique_ptr<at::ObserverContext> note_operator(const at::RecordFunction& fun
   return nullptr;
 }
 
-PyObject* watch_operators(PyObject*, PyObject*) {
+PyObject* report_torch(PyObject*, PyObject*) {
   static bool watching = false;
   if (!std::exchange(watching, true)) {
+    install_allocator();
     at::addGlobalCallback(
         at::RecordFunctionCallback(note_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
     simt::report_watching();
@@ -472,7 +476,7 @@ PyObject* watch_operators(PyObject*, PyObject*) {
 PyMethodDef methods[] = {
     {"map_input", map_input, METH_VARARGS,
      "map_input(offset, dtype, shape) -> tensor: an input in the memory of the monitor"},
-    {"watch_operators", watch_operators, METH_NOARGS, "report torch's operators to the monitor"},
+    {"report_torch", report_torch, METH_NOARGS, "report torch's operators to the monitor, and know all its memory"},
     {"load", load, METH_VARARGS,
      "load(path, mode, owner) -> {name: function}: open a compiled extension; owner(mode) returns those of another "
      "mode"},

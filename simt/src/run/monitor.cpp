@@ -235,7 +235,7 @@ std::vector<PlacedWrite> writes() {
   return {placed, placed + head().writes};
 }
 
-void append_record(bool by_kernel, std::uint64_t, const char* bytes, std::size_t count) {
+void append_record(bool by_kernel, const char* bytes, std::size_t count) {
   std::lock_guard lock(mutex);
   const Writing writing;
   const std::size_t room = report_bytes - report_data, needed = sizeof(RecordedBytes) + (count + 7) / 8 * 8;

@@ -85,7 +85,7 @@ std::vector<PlacedWrite> writes();      // of this command
 void record_before(const Job& job);
 void record_after(const Job& job);
 void forget_records();
-void append_record(bool by_kernel, std::uint64_t launch, const char* bytes, std::size_t count);
+void append_record(bool by_kernel, const char* bytes, std::size_t count);
 
 // Defined in check/ and process/.
 std::vector<Extent> noted_arguments();

@@ -44,6 +44,18 @@ bool keep(std::uintptr_t base, std::size_t bytes) {
   return true;
 }
 
+std::size_t element_bytes() { return static_cast<std::size_t>(std::clamp<std::int64_t>(orders().record, 1, 16)); }
+
+// Replaces the elements that the host has not changed by poison: a kernel may have written them.
+void hide_unchanged(std::vector<char>& now, const std::vector<char>& before) {
+  const std::size_t element = element_bytes();
+  for (std::size_t at = 0; at + element <= now.size(); at += element) {
+    if (std::memcmp(now.data() + at, before.data() + at, element) != 0) continue;
+    for (std::size_t i = at; i < at + element; ++i)
+      now[i] = reinterpret_cast<const char*>(&global_poison)[i % sizeof global_poison];
+  }
+}
+
 }  // namespace
 
 void forget_records() {
@@ -58,17 +70,20 @@ void record_before(const Job& job) {
   visit(job, [&](std::uintptr_t base, std::size_t bytes) {
     const auto* now = reinterpret_cast<const char*>(base);
     const auto found = kept.find(base);
-    const bool same = found != kept.end() && found->second.size() == bytes &&
-                      std::memcmp(found->second.data(), now, bytes) == 0;
-    if (same) return;
-    if (bytes >= least) append_record(false, 0, now, bytes);
+    const bool known = found != kept.end() && found->second.size() == bytes;
+    if (known && std::memcmp(found->second.data(), now, bytes) == 0) return;
+    if (bytes >= least) {
+      std::vector<char> changed(now, now + bytes);
+      if (known) hide_unchanged(changed, found->second);
+      append_record(false, changed.data(), bytes);
+    }
     keep(base, bytes);
   });
 }
 
 void record_after(const Job& job) {
   std::lock_guard lock(mutex);
-  const auto element = static_cast<std::size_t>(std::clamp<std::int64_t>(orders().record, 1, 16));
+  const std::size_t element = element_bytes();
   std::vector<char> changed;
   visit(job, [&](std::uintptr_t base, std::size_t bytes) {
     const auto* now = reinterpret_cast<const char*>(base);
@@ -78,7 +93,7 @@ void record_after(const Job& job) {
     for (std::size_t at = 0; at + element <= bytes; at += element)
       if (std::memcmp(now + at, found->second.data() + at, element) != 0)
         changed.insert(changed.end(), now + at, now + at + element);
-    if (!changed.empty()) append_record(true, 0, changed.data(), changed.size());
+    if (!changed.empty()) append_record(true, changed.data(), changed.size());
     keep(base, bytes);
   });
 }
