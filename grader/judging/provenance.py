@@ -22,6 +22,7 @@ FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 LEAST_VALUES = 16  # fewer say nothing
 SHARE = 0.5  # of the values that have to be someone's
 SAME = 1 - 1e-10  # of a correlation: what a scale, an offset and rounding in float32 leave
+TINY = 1e-30
 SIMILAR = 0.999  # of an input and the result: in such a problem a copy of the input looks like the result
 
 HOST_FIRST = "Code on the host computes the results before a kernel is launched; the kernels only pass them on."
@@ -126,8 +127,14 @@ def _guess(record: Recorded, count: int) -> Iterator[torch.Tensor]:
 
 
 def _correlation(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Return the absolute correlation of two tensors of as many elements; 0 if one is constant or not finite."""
-    one, other = a.reshape(-1).double(), b.reshape(-1).double()
-    one, other = one - one.mean(), other - other.mean()
-    found = float((one @ other).abs() / (one.norm() * other.norm()))
-    return found if found == found else 0.0
+    """Return the absolute correlation of two tensors of as many elements; 0 if one is constant, not finite, or tiny, as
+    integers are that are read as floats.
+    """
+    sides = []
+    for values in (a.reshape(-1).double(), b.reshape(-1).double()):
+        centred = values - values.mean()
+        largest = float(centred.abs().max())
+        if not TINY < largest < float("inf"):
+            return 0.0
+        sides.append(centred / largest)
+    return float((sides[0] @ sides[1]).abs() / (sides[0].norm() * sides[1].norm()))

@@ -167,6 +167,10 @@ def _start(
             pass_fds=(pipe_reader, *plan["descriptors"]),
             start_new_session=True,
         )
+    except BaseException:
+        if monitor:
+            monitor.close()
+        raise
     finally:
         os.close(log_writer)
         os.close(pipe_reader)
