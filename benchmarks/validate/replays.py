@@ -96,7 +96,7 @@ class Values:
     def note(self, command: protocol.Command) -> None:
         """Note a command that is sent."""
         if not isinstance(command, (protocol.Forward, protocol.Gradient)):
-            self.counted = False
+            self.counted = self.counted and isinstance(command, protocol.Backward)
             return
         self.counted = not command.check and not getattr(command, "idle", False)
         if self.counted and self.stage is StageName.safe and command.schedule == "forward" and not self.repeated:
@@ -116,7 +116,7 @@ class StandIn:
     def __init__(self, scripts: list[Script], ended: tuple[int | None, int | None], printed: str):
         self.sock, other = socket.socketpair()
         self.ended, self.description = ended, "none"
-        self.work, self.folders = Path(os.devnull), []
+        self.work, self.folders, self.monitor = Path(os.devnull), [], None
         self.popen = SimpleNamespace(pid=os.getpid(), poll=lambda: None)
         self.log = SimpleNamespace(text=lambda: printed)
         self.scripts = list(scripts)

@@ -1,8 +1,9 @@
 """Find out whether a submission's own kernels do the work, once its results are known to be right.
 
-Three questions: was a kernel launched; are the results still right where kernels are launched and run no thread, which
-means that they were not needed; and which of PyTorch's operators computed with large tensors. simt alone has idle
-launches; on a GPU it is known whether the submission built a kernel, and which operators ran.
+Four questions: was a kernel launched; are the results still right where kernels are launched and run no thread, which
+means that they were not needed; who wrote the results to memory first, the host or a kernel; and which of PyTorch's
+operators computed with large tensors. simt alone has idle launches and knows who writes what; on a GPU it is known
+whether the submission built a kernel, and which operators ran.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import torch
 
 from grader.judging import findings
 from grader.judging.context import Context
+from grader.judging.gradients import compute_expected_gradients
+from grader.judging.provenance import Result, find_host_work
 from grader.judging.results import fail_stage
 from grader.judging.session import IDLE, How
 from grader.judging.tolerance import compare
-from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
-from grader.problems.cases import Case
+from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial, prepare_trial
+from grader.problems.cases import Case, ProblemError
 from grader.source import syntax
 from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status
 from grader.worker import protocol
+from grader.worker.operators import MOVING
+from simt.runtime.monitor import Report
 
 LARGE = 4  # an operator counts if it reads or writes a tensor of 1 / LARGE of the largest input's elements
 SHOWN = 5  # operators that a message names
+OTHER_SEED = 0x5EED  # changes a seed into that of other values
 # Autograd adds the gradients of a tensor that is used twice.
 OF_AUTOGRAD = frozenset(("add", "add_"))
 
@@ -55,8 +61,11 @@ def examine_forward(context: Context, stage: Stage) -> None:
             own = [] if stage.evidence else _point_at(context, "forward")
             _tell(context, stage, Finding(stage.reason, stage.message, own))
         return
-    if used := _find_operators_of_forward(context):
+    used, host_work = _watch_forward(context)
+    if used:
         _tell(context, stage, _make_finding(context, "forward", used))
+    elif host_work:
+        _tell(context, stage, Finding(Reason.unneeded_kernel, host_work, _point_at(context, "forward")))
     elif not context.gpu and not any(_needs_kernels(context, trial) for trial in context.trials):
         _tell(
             context,
@@ -65,19 +74,55 @@ def examine_forward(context: Context, stage: Stage) -> None:
         )
 
 
-def _find_operators_of_forward(context: Context) -> list[protocol.Operator]:
+def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
+    """Return the operators that the problem does not allow, and in a sentence what else the host computed."""
     allowed = context.problem.allowed_operators
     if allowed is None:
-        return []
+        return [], ""
     trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
+    session, least = context.session, _least(trial)
     try:
-        context.session.construct(trial, "end")
-        (call,) = context.session.run_forward(trial, How(watch=_least(trial)))
-    except FindingError:  # a forward that cannot be watched; its results have been judged
-        return []
+        if not context.gpu:  # other values: memory still holds the results of earlier runs
+            instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
+            trial = prepare_trial(trial.case, instance)
+        session.construct(trial, "end")
+        (call,) = session.run_forward(trial, How(watch=least, record=not allowed and not context.gpu))
+    except (FindingError, ProblemError):  # a forward that cannot be watched; its results have been judged
+        return [], ""
     finally:
         context.release_memory()
-    return [one for one in call.run.operators if one.name not in allowed]
+    used = _list_used(call.run.operators, session.client.report, allowed)
+    if allowed or session.client.monitor is None or call.difference is not None:
+        return used, ""
+    results = [
+        Result(got, expected, eager, noise, trial.case)
+        for got, expected, eager, noise in zip(call.outputs, trial.expected, trial.eager, trial.noise)
+    ]
+    return used, find_host_work(results, trial.instance.inputs, session.client.report, least)
+
+
+def _list_used(claimed: list[protocol.Operator], report: Report, allowed: frozenset[str]) -> list[protocol.Operator]:
+    """Return the operators that are not allowed: those that the worker names, with their lines, and those that simt's
+    runtime has seen in whatever thread and language.
+    """
+    lines = {one.name: one.line for one in claimed}
+    seen = [name.removeprefix("aten::") for name in report.operators if name.startswith("aten::")]
+    lines |= {name: lines.get(name) for name in seen if name in lines or computes(name)}
+    return [protocol.Operator(name, line) for name, line in lines.items() if name not in allowed]
+
+
+def computes(name: str) -> bool:
+    """Return whether an operator of PyTorch computes something: it is no view, moves no elements, and is not made up
+    of other operators, which are seen themselves.
+    """
+    packet = getattr(torch.ops.aten, name, None)
+    if packet is None or name in MOVING:
+        return False
+    overloads = [getattr(packet, each) for each in packet.overloads()]
+    composite = "CompositeImplicitAutograd"
+    return not any(
+        each.is_view or torch._C._dispatch_has_kernel_for_dispatch_key(each.name(), composite) for each in overloads
+    )
 
 
 def _needs_kernels(context: Context, trial: Trial) -> bool:
@@ -94,8 +139,10 @@ def examine_backward(context: Context, stage: Stage) -> None:
     told = context.result(StageName.correct).reason is not None
     if told or context.gpu or not context.requires_gradient or stage.status is not Status.passed or not trials:
         return
-    if used := _find_operators_of_backward(context, *max(trials, key=lambda each: _count_elements(each[0]))):
-        _tell(context, stage, _make_finding(context, "backward", used))
+    used, host_work = _watch_backward(context, *max(trials, key=lambda each: _count_elements(each[0])))
+    if used or host_work:
+        finding = Finding(Reason.unneeded_kernel, host_work, _point_at(context, "backward"))
+        _tell(context, stage, _make_finding(context, "backward", used) if used else finding)
         return
     launched = False
     for trial, right in trials:
@@ -115,16 +162,37 @@ def examine_backward(context: Context, stage: Stage) -> None:
     _tell(context, stage, Finding(reason, f"{message} compute the gradients.", _point_at(context, "backward")))
 
 
-def _find_operators_of_backward(context: Context, trial: Trial, right: ExpectedGradients) -> list[protocol.Operator]:
+def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) -> tuple[list[protocol.Operator], str]:
+    """Do for backward what _watch_forward() does for forward."""
     allowed = context.problem.allowed_operators
     if allowed is None:
-        return []
+        return [], ""
+    least = _least(trial)
     try:
+        instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
+        trial = prepare_trial(trial.case, instance)
+        right = compute_expected_gradients(context.problem, trial, context.request.seed ^ OTHER_SEED)
         context.session.construct(trial, "end")
-        reply = context.session.run_backward(trial, right, How(watch=_least(trial))).reply
-    except FindingError:
-        return []
-    return [one for one in reply.operators if one.name not in allowed | OF_AUTOGRAD] if reply.launches else []
+        one = context.session.run_backward(trial, right, How(watch=least, record=not allowed))
+    except (FindingError, ProblemError):
+        return [], ""
+    reply = one.reply
+    if not reply.launches:
+        return [], ""
+    report = context.session.client.report
+    used = _list_used(reply.operators, report, allowed | OF_AUTOGRAD)
+    if allowed or context.session.client.monitor is None or not _are_right(right, one.made):
+        return used, ""
+    results = [
+        Result(got, expected, eager, noise, Case(""), reduction)
+        for got, expected, eager, noise, reduction in zip(
+            one.made, right.expected, right.eager, right.noise, right.reductions
+        )
+        if got is not None
+    ]
+    summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
+    given = [*trial.instance.inputs, *right.upstream, *trial.eager]
+    return used, find_host_work(results, given, report, least, summed)
 
 
 def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:

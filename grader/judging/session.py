@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 
 import torch
 
-from grader.judging import findings, tolerance
+from grader.judging import facts, findings, tolerance
 from grader.judging.trial import MESSAGE_BYTES, ExpectedGradients, Finding, FindingError, Limits, Trial
 from grader.problems.problem import Problem
 from grader.source.contract import Source
 from grader.verdict import Evidence, Reason
 from grader.worker import protocol
-from grader.worker.client import Client, Gone, Late
-from grader.worker.exchange import Bytes, GpuMemory
+from grader.worker.client import Client, Gone, Late, make_orders
+from grader.worker.exchange import Bytes, GpuMemory, LentMemory
 from grader.worker.protocol import DTYPES, ChannelError
+from simt.runtime.monitor import Orders, Write
 
 
 @dataclasses.dataclass
 class Call:
     """One call of forward. run: the worker's report. difference: from the expected outputs, None if there is none.
 
-    modified: numbers of the inputs that it changed.
+    modified: numbers of the inputs that it changed. writes: the first write to each, where simt's runtime reports it.
     """
 
     run: protocol.Run
     outputs: list[torch.Tensor]
     difference: tolerance.Difference | None
     modified: list[int]
+    writes: dict[int, Write] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
 class Pass:
-    """One forward and backward: the worker's report, and a tensor for each gradient, or None."""
+    """One forward and backward: the worker's report, and a tensor for each gradient, or None.
+
+    written: the numbers of the inputs that backward wrote to, and whether it wrote to the upstream gradient, where
+    simt's runtime reports that.
+    """
 
     reply: protocol.Gradients
     made: list[torch.Tensor | None]
+    written: tuple[list[int], bool] = ([], False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +54,8 @@ class How:
     schedule: of threads and blocks on the CPU, "forward" or "reverse". guard: which end of each tensor lies at an
     inaccessible page, "front", "end" or None. check: with all of simt's checks on. idle: kernels are launched and run
     no thread; of a backward pass, those of backward alone. watch: have PyTorch's operators on tensors of at least so
-    many elements reported, of a backward pass those of backward alone; 0: none.
+    many elements reported, of a backward pass those of backward alone; 0: none. record: have simt's runtime report who
+    writes which bytes, of a backward pass in backward alone.
     """
 
     schedule: str = "forward"
@@ -54,6 +63,7 @@ class How:
     check: bool = False
     idle: bool = False
     watch: int = 0
+    record: bool = False
 
 
 IN_ORDER = How()
@@ -74,21 +84,35 @@ class Session:
         self.problem = problem
         self.limits = limits
         self.gpu = gpu
-        self.exchange: Bytes | GpuMemory = GpuMemory() if gpu else Bytes()
         self.renamed: list[tuple[str, str]] = []
+
+    @functools.cached_property
+    def exchange(self) -> Bytes | GpuMemory:
+        """Return how tensors get to the worker and back. It is first used when the worker is ready."""
+        if self.gpu:
+            return GpuMemory()
+        return Bytes() if self.client.monitor is None else LentMemory(self.client, self.client.monitor)
 
     @property
     def device(self) -> str:
         """Return torch's name of the device that the submission runs on."""
         return "cuda" if self.gpu else "cpu"
 
-    def query(self, command: protocol.Command, doing: str, case: str | None, extra_bytes: int = 0) -> protocol.Reply:
+    def query(
+        self,
+        command: protocol.Command,
+        doing: str,
+        case: str | None,
+        extra_bytes: int = 0,
+        orders: Orders | None = None,
+    ) -> protocol.Reply:
         """Have the worker carry out a command; return its reply.
 
-        doing: what it does, for a report of its death. extra_bytes: of tensors in the reply.
+        doing: what it does, for a report of its death. extra_bytes: of tensors in the reply. orders: for simt's
+        runtime, where the command does not say them.
         """
         try:
-            reply = self.client.ask(command, self.limits.own, extra_bytes)
+            reply = self.client.ask(command, self.limits.own, extra_bytes, orders)
         except (Gone, Late) as error:
             raise FindingError(findings.of_death(error, self.source, case, doing)) from None
         if isinstance(reply, protocol.Failure):
@@ -121,12 +145,34 @@ class Session:
         reply = self._forward(trial, how, calls)
         if len(reply.runs) != calls:
             raise FindingError(findings.of_nonsense(trial.case.name))
+        if self.client.monitor is not None:
+            facts.confirm_launches([run.launches for run in reply.runs], self.client.report, trial.case.name)
         made = []
         for position, run in enumerate(reply.runs, -calls):  # the last calls since the last release_memory()
             outputs = self._collect_outputs(trial, run, position)
             difference = tolerance.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
-            made.append(Call(run, outputs, difference, self.exchange.modified(run, position)))
+            run.launches = self._list_launches(run.launches)
+            made.append(Call(run, outputs, difference, self.exchange.modified(run, position), self._writes(position)))
         return made
+
+    def _list_launches(self, claimed: list[protocol.Launch]) -> list[protocol.Launch]:
+        return facts.list_launches(claimed, self.client.report) if self.client.monitor is not None else claimed
+
+    def _writes(self, position: int) -> dict[int, Write]:
+        if not isinstance(self.exchange, LentMemory):
+            return {}
+        return self.exchange.writes(self.exchange.calls + position)
+
+    def _find_defects(self, claimed: list[protocol.Found], case: str) -> list[protocol.Found]:
+        """Return what the checks found in the last command. Raises FindingError if they could not look."""
+        if self.client.monitor is None:
+            return claimed
+        facts.confirm_checks(self.client.report, case)
+        return facts.find_defects(claimed, self.client.report)
+
+    def _begin(self, how: How) -> None:
+        if isinstance(self.exchange, LentMemory):
+            self.exchange.begin("end" if how.check else how.guard)
 
     def find_with_checks(self, trial: Trial) -> Finding | None:
         """Construct and call the model with all of simt's checks on; return what they, or the call itself, found.
@@ -153,6 +199,7 @@ class Session:
 
     def _forward(self, trial: Trial, how: How, calls: int) -> protocol.Outputs:
         size = sum(t.numel() * t.element_size() for t in trial.eager)
+        self._begin(how)
         command = protocol.Forward(
             batches=[self.exchange.inputs(trial.instance.inputs) for _ in range(calls)],
             outputs=[self.exchange.rooms(trial.eager) for _ in range(calls)] if self.gpu else [],
@@ -162,13 +209,29 @@ class Session:
             seconds=self.limits.own,
             max_bytes=4 * size + MESSAGE_BYTES,
             check=how.check,
-            idle=how.idle,
             watch=how.watch,
         )
-        reply = self.query(command, "forward", trial.case.name, calls * (command.max_bytes + MESSAGE_BYTES))
+        room = calls * (command.max_bytes + MESSAGE_BYTES)
+        reply = self.query(command, "forward", trial.case.name, room, self._make_orders(command, how, trial.eager))
         if not isinstance(reply, protocol.Outputs):
             raise FindingError(findings.of_nonsense(trial.case.name))
+        if how.check:
+            reply.found = self._find_defects(reply.found, trial.case.name)
         return reply
+
+    def _make_orders(
+        self, command: protocol.Forward | protocol.Gradient, how: How, outputs: list[torch.Tensor]
+    ) -> Orders:
+        """Return the orders for simt's runtime. They say more than the command, which the submission's Python can read.
+
+        outputs: what the run should return.
+        """
+        orders = dataclasses.replace(make_orders(command), idle=how.idle, watch=how.watch)
+        floating = [one for one in outputs if one.is_floating_point() and one.numel()]
+        if not how.record or not floating:
+            return orders
+        least = min(one.numel() for one in floating)  # bytes: an element has one at least
+        return dataclasses.replace(orders, record=min(one.element_size() for one in floating), least=least)
 
     def _collect_outputs(self, trial: Trial, run: protocol.Run, position: int) -> list[torch.Tensor]:
         """Return a run's tensors; one that was not sent has its shape and dtype alone, on the device "meta"."""
@@ -203,12 +266,13 @@ class Session:
         """
         case = trial.case.name
         size = sum(t.numel() * t.element_size() for t in right.eager)
+        self._begin(how)
         changed = [_change(value) for value in trial.instance.inputs] if other else []
         command = protocol.Gradient(
             inputs=self.exchange.inputs(trial.instance.inputs),
             differentiable=right.inputs,
             parameters=right.parameters,
-            upstream=self.exchange.inputs(right.upstream),
+            upstream=[],
             strided=strided,
             other=self.exchange.inputs(changed) if other else [],
             outputs=self.exchange.rooms(right.eager),
@@ -218,17 +282,36 @@ class Session:
             seconds=self.limits.own,
             max_bytes=4 * size + MESSAGE_BYTES,
             check=how.check,
-            idle=how.idle,
             watch=how.watch,
+            pause=True,
         )
-        reply = self.query(command, "backward", case, command.max_bytes + MESSAGE_BYTES)
+        upstream = self.exchange.inputs(right.upstream)
+        recorded = self.query(command, "forward", case)
+        if not isinstance(recorded, protocol.Recorded):
+            raise FindingError(findings.of_nonsense(case))
+        found = self._find_defects(recorded.found, case) if how.check else []
+        if not recorded.graph or found:
+            return Pass(protocol.Gradients(graph=recorded.graph, found=found), [])
+        orders = self._make_orders(command, how, right.eager)
+        second = protocol.Backward(upstream, self.limits.own)
+        reply = self.query(second, "backward", case, command.max_bytes + MESSAGE_BYTES, orders)
         if not isinstance(reply, protocol.Gradients):
             raise FindingError(findings.of_nonsense(case))
+        reply.found = self._find_defects(reply.found, case) if how.check else []
+        if self.client.monitor is not None:
+            facts.confirm_launches([reply.launches], self.client.report, case)
+        reply.launches = self._list_launches(reply.launches)
         if not reply.graph or reply.found:
             return Pass(reply, [])
         if len(reply.results) != len(right.names):
             raise FindingError(findings.of_nonsense(case))
-        return Pass(reply, self._collect_gradients(trial, right, reply))
+        return Pass(reply, self._collect_gradients(trial, right, reply), self._find_written(other))
+
+    def _find_written(self, other: bool) -> tuple[list[int], bool]:
+        """Return what the last backward wrote to. other: whether inputs of another forward were lent too."""
+        if not isinstance(self.exchange, LentMemory):
+            return [], False
+        return sorted(self.exchange.writes(0)), bool(self.exchange.writes(1 + other))
 
     def _collect_gradients(
         self, trial: Trial, right: ExpectedGradients, reply: protocol.Gradients

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from grader.judging import findings, tolerance
-from grader.judging.session import Call
+from grader.judging import facts, findings, tolerance
+from grader.judging.session import Call, Session
 from grader.judging.trial import Finding, Trial
 from grader.problems.values import flatten
 from grader.verdict import EXPLANATIONS, Evidence, Reason
@@ -13,28 +13,32 @@ from grader.worker.exchange import same_bits
 from grader.worker.protocol import overlap
 
 
-def find_side_effects(trial: Trial, calls: list[Call], gpu: bool) -> list[Finding]:
+def find_side_effects(trial: Trial, calls: list[Call], session: Session) -> list[Finding]:
     """Return the findings on side effects in two calls on the same inputs."""
     case, found = trial.case.name, []
     modified = sorted({n for call in calls for n in call.modified})
     if modified and not modifies_inputs(trial):
         message = f"forward changed {_list_inputs(modified)}: write to a new tensor."
-        found.append(Finding(Reason.input_modified, message, [Evidence(case=case)]))
+        found.append(Finding(Reason.input_modified, message, _describe_writes(trial, calls, session)))
     aliases = sorted({n for call in calls for n in call.run.aliases})
     if aliases and not _model_aliases(trial):
         message = f"The output shares memory with {_list_inputs(aliases)}: write to a new tensor."
         found.append(Finding(Reason.output_aliases_input, message, [Evidence(case=case)]))
     elif any(call.run.reuses for call in calls) and not aliases:
         found.append(Finding(Reason.output_reused, EXPLANATIONS[Reason.output_reused], [Evidence(case=case)]))
-    return found or _find_nondeterminism(trial, calls, gpu)
+    return found or _find_nondeterminism(trial, calls, session.gpu)
 
 
 def modifies_inputs(trial: Trial) -> bool:
     """Return whether the problem's own Model changes its inputs, so that a submission may."""
     inputs = _copy(trial.instance.inputs)
+    before = [value._version if isinstance(value, torch.Tensor) else 0 for value in inputs]
     with trial.instance.blame(), torch.no_grad():
         trial.instance.build()(*inputs)
-    return any(isinstance(a, torch.Tensor) and not torch.equal(a, b) for a, b in zip(inputs, trial.instance.inputs))
+    return any(
+        isinstance(a, torch.Tensor) and (a._version != version or not torch.equal(a, b))  # the same values count too
+        for a, version, b in zip(inputs, before, trial.instance.inputs)
+    )
 
 
 def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Finding]:
@@ -62,6 +66,17 @@ def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Fin
             "numbers in forward, and for values that it keeps from one call to the next."
         )
     return [Finding(Reason.nondeterministic, message, evidence)]
+
+
+def _describe_writes(trial: Trial, calls: list[Call], session: Session) -> list[Evidence]:
+    """Return where kernels wrote to inputs, as far as simt's runtime has seen it; the case alone if it has not."""
+    evidence = []
+    for call in calls[:1]:
+        for write in call.writes.values():
+            one = facts.describe_write(write, call.run.written, session.source, session.client.sources)
+            one.case = trial.case.name
+            evidence.append(one)
+    return evidence or [Evidence(case=trial.case.name)]
 
 
 def _model_aliases(trial: Trial) -> bool:

@@ -79,6 +79,7 @@ class Reason(StrEnum):
     unneeded_kernel = "unneeded_kernel"
     torch_operator = "torch_operator"
     out_of_memory = "out_of_memory"
+    false_report = "false_report"
     device_assert = "device_assert"
     # correct or safe
     out_of_bounds = "out_of_bounds"
@@ -168,6 +169,10 @@ EXPLANATIONS: dict[Reason, str] = {
         "The results stay right when the submission's kernels do nothing: PyTorch's own operators compute them."
     ),
     Reason.torch_operator: "PyTorch's own operators compute part of the results.",
+    Reason.false_report: (
+        "The submission changes the grader's own code in its process: that process reports something else than what "
+        "happened."
+    ),
     Reason.out_of_memory: "The program needs more memory than this machine has.",
     Reason.device_assert: "An assert in a kernel failed.",
     Reason.out_of_bounds: "A kernel accessed memory outside a tensor: check the index and the bounds test.",

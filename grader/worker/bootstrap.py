@@ -1,4 +1,4 @@
-"""Load the packages grader and simt by their paths, then run the worker: `python -P bootstrap.py FD MEMORY_BYTES`.
+"""Load the packages grader and simt by their paths, then run the worker: `python -P bootstrap.py FD MEMORY_BYTES …`.
 
 Python's own import system lists the folder that holds a package. A worker may not list the project's folder, which may
 hold submissions.

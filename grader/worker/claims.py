@@ -27,6 +27,7 @@ _MORE: dict[type[messages.Command], frozenset[str]] = {
     messages.Build: frozenset(("no_model_new",)),
     messages.Construct: frozenset(("missing_weights",)),
     messages.Gradient: frozenset(("backward_exception", "gradient_shape", "saved_overwritten")),
+    messages.Backward: frozenset(("backward_exception", "gradient_shape", "saved_overwritten")),
 }
 
 # A name of simt's checks -> the reason that it stands for.
@@ -38,11 +39,12 @@ CHECK_REASONS = {
 }
 
 # The replies that end a command, besides Failure.
-REPLIES: dict[type[messages.Command], type[messages.Reply]] = {
-    messages.Construct: messages.Constructed,
-    messages.Forward: messages.Outputs,
-    messages.Gradient: messages.Gradients,
-    messages.Batch: messages.Timed,
+REPLIES: dict[type[messages.Command], tuple[type[messages.Reply], ...]] = {
+    messages.Construct: (messages.Constructed,),
+    messages.Forward: (messages.Outputs,),
+    messages.Gradient: (messages.Gradients, messages.Recorded),
+    messages.Backward: (messages.Gradients,),
+    messages.Batch: (messages.Timed,),
 }
 
 
@@ -63,4 +65,4 @@ def accept_reason(claimed: str, command: type[messages.Command]) -> str:
 
 def is_reply_to(reply: messages.Reply, command: messages.Command) -> bool:
     """Return whether a reply can end this command."""
-    return isinstance(reply, (messages.Failure, REPLIES.get(type(command), messages.Done)))
+    return isinstance(reply, (messages.Failure, *REPLIES.get(type(command), (messages.Done,))))

@@ -13,6 +13,7 @@ from grader.worker.claims import is_reply_to
 from grader.worker.process import Process
 from grader.worker.protocol import MAX_SOURCE, Channel, ChannelError, ChannelTimeout
 from grader.worker.quota import Quota
+from simt.runtime.monitor import Monitor, Orders, Report, ReportError
 
 START_SECONDS = 600.0  # it may have to build simt's runtime first, on a slow machine
 GRACE = 1.5  # seconds between the worker's writing down where it hangs and its end
@@ -21,6 +22,7 @@ REPLY_BYTES = 4 << 20  # room for everything in a reply that is not a tensor: mo
 BUILT_BYTES = 4 << 20
 KEPT_BUILDS = 32  # whose sources are kept
 MOST_BUILDS = 1000  # that are taken for builds: more would be a way to make time
+CONSTRUCT_KERNEL_S = 10.0  # limit of one launch while ModelNew is constructed
 DUMP = re.compile(r"^(?:Fatal Python error: .*|Timeout \(.*\)!)$", re.MULTILINE)
 
 
@@ -44,9 +46,19 @@ class NotStarted(Exception):
     """The worker process never reported that it is ready: a fault of the machine or of the grader."""
 
 
+def make_orders(command: protocol.Command) -> Orders:
+    """Return the orders for simt's runtime that a command stands for."""
+    if isinstance(command, (protocol.Forward, protocol.Gradient)):
+        return Orders(command.check, command.schedule, command.guard, command.kernel_seconds)
+    if isinstance(command, protocol.Construct):
+        return Orders(guard=command.guard, seconds=CONSTRUCT_KERNEL_S)
+    return Orders()
+
+
 class Client:
     """A worker that carries out one command at a time. sources: the strings it compiled, newest first, of many builds
-    the last ones. failed_build: the last one that gave no extension.
+    the last ones. failed_build: the last one that gave no extension. monitor: of simt's runtime in the worker; None on
+    a GPU and where no kernel can be built. report: the runtime's on the last command.
     """
 
     def __init__(self, process: Process, submission: Path, progress: Callable[[str], None], build_seconds: float):
@@ -60,6 +72,8 @@ class Client:
         self.failed_build: protocol.Failure | None = None
         self.number, self.builds = 0, 0
         self.versions: dict[str, str] = {}
+        self.monitor: Monitor | None = None
+        self.report = Report()
 
     def _may_go_on(self) -> bool:
         """Return whether the worker runs and its folders are within their limits."""
@@ -77,10 +91,21 @@ class Client:
             self.process.kill()
             raise NotStarted("its first message makes no sense")
         self.versions = reply.versions
+        monitor = self.process.monitor
+        if monitor is not None and monitor.is_obeyed():
+            monitor.lock()
+            self.monitor = monitor
 
-    def ask(self, command: protocol.Command, seconds: float, extra_bytes: int = 0) -> protocol.Reply:
-        """Have one command carried out within `seconds`, compilers not counted. Raises Gone or Late; both kill it."""
+    def ask(
+        self, command: protocol.Command, seconds: float, extra_bytes: int = 0, orders: Orders | None = None
+    ) -> protocol.Reply:
+        """Have one command carried out within `seconds`, compilers not counted. Raises Gone or Late; both kill it.
+
+        orders: for simt's runtime, those of make_orders(command) if None.
+        """
         self.number += 1
+        if self.monitor is not None:
+            self.monitor.order(orders or make_orders(command))
         left, started = seconds + GRACE, time.monotonic()
         try:
             self.channel.send(protocol.Order(self.number, command), seconds + GRACE)
@@ -95,6 +120,7 @@ class Client:
                 elif self.quota.is_exceeded():
                     raise ChannelError(self.quota.excess)
                 elif is_reply_to(reply, command):
+                    self._read_report()
                     return reply
                 elif not isinstance(reply, protocol.Built):  # of a build in another thread
                     raise ChannelError("a reply came that does not answer the command")
@@ -103,6 +129,13 @@ class Client:
             raise Late(seconds, self._line()) from None
         except ChannelError as error:
             raise self._gone(error) from None
+
+    def _read_report(self) -> None:
+        """Read what simt's runtime reports of the command. Raises ChannelError where it makes no sense."""
+        try:
+            self.report = self.monitor.read() if self.monitor is not None else Report()
+        except ReportError as error:
+            raise ChannelError(f"the report of the kernels makes no sense ({error})") from None
 
     def _compile(self) -> None:
         """Wait for the end of one compilation; all of them together have build_seconds."""

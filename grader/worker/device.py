@@ -10,8 +10,10 @@ import torch
 
 import simt
 from grader.worker import protocol
-from grader.worker.failures import NAME, shorten
-from grader.worker.messages import MAX_DIMS, MAX_LAUNCHES
+from grader.worker.failures import NAME, bound_line, shorten
+from grader.worker.messages import MAX_DIMS, MAX_LAUNCHES, MAX_NUMBERED
+from simt.runtime import extension, library
+from simt.toolchain.lines import find_source_lines
 
 
 @functools.cache
@@ -32,16 +34,16 @@ class Device:
         self.mapped = protocol.Mapped()
 
     def unpack(self, value: protocol.Value) -> Any:
-        """Return a value that the judge sent; GPU tensors are mapped."""
-        return protocol.unpack(value, self.mapped.attach)
+        """Return a value that the judge sent; tensors in its memory are mapped."""
+        return protocol.unpack(value, self.mapped.attach, borrow)
 
     def running(
-        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0, idle: bool = False
+        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0
     ) -> contextlib.AbstractContextManager[object]:
         """Return simt's context for these options; an empty one on a GPU, and where no kernel can be built."""
         if self.gpu or not has_simt():
             return contextlib.nullcontext()
-        return simt.run(schedule=schedule, guard=guard, seconds=seconds, idle=idle)
+        return simt.run(schedule=schedule, guard=guard, seconds=seconds)
 
     def take_launches(self) -> list[protocol.Launch]:
         """Return the kernels launched since the last call; on a GPU they are not counted."""
@@ -113,6 +115,23 @@ class Device:
         self.mapped.release()
         if self.gpu:
             torch.cuda.empty_cache()
+
+
+def borrow(value: protocol.Lent) -> torch.Tensor:
+    """Return a tensor in the judge's CPU memory. A write to it is reported, and stays in this process."""
+    return extension.load_binder().map_input(value.offset, protocol.DTYPES[value.dtype], tuple(value.shape))
+
+
+def list_written() -> list[protocol.Written]:
+    """Return the lines of kernels that wrote to inputs in this command."""
+    if not has_simt():
+        return []
+    places = [(offset, place) for offset, _, _, _, place in library.input_writes() if place]
+    lines = find_source_lines([place for _, place in places]) if places else {}
+    found = [(offset, lines.get(place)) for offset, place in places]
+    return [
+        protocol.Written(offset, shorten(at[0], NAME), bound_line(at[1])) for offset, at in found[:MAX_NUMBERED] if at
+    ]
 
 
 def is_sendable(tensor: torch.Tensor) -> bool:

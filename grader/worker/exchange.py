@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from grader.worker import protocol
-from grader.worker.protocol import Gradients, Handle, Run, Shared, Value
+from grader.worker.protocol import Gradients, Handle, Lent, Run, Shared, Value
+
+if TYPE_CHECKING:
+    from grader.worker.client import Client
+    from simt.runtime.monitor import Monitor, Write
 
 POISON = 0x7FC67FC6  # a NaN, four bytes: the content of an output buffer before the worker writes it
 
@@ -36,6 +41,47 @@ class Bytes:
 
     def free(self) -> None:
         """Do nothing: there is no memory to free."""
+
+
+class LentMemory(Bytes):
+    """Exchange on the CPU where simt's runtime obeys the judge: inputs lie in the judge's memory, which the worker can
+    only read, so that the runtime reports each write. Results are copied through the connection.
+
+    owners: for the offset of each tensor lent since begin(), the number of the call of inputs() and of the input.
+    """
+
+    def __init__(self, client: Client, monitor: Monitor):
+        self.client, self.monitor = client, monitor
+        self.guard: str | None = None
+        self.owners: dict[int, tuple[int, int]] = {}
+        self.calls = 0
+
+    def begin(self, guard: str | None) -> None:
+        """Take back what was lent. guard: which end of each input lies at an inaccessible page."""
+        self.monitor.take_back()
+        self.guard, self.owners, self.calls = guard, {}, 0
+
+    def inputs(self, inputs: list) -> list[Value]:
+        """Return one call's inputs in the form that is sent."""
+        self.calls += 1
+
+        def lend(tensor: torch.Tensor, number: int) -> Lent | None:
+            offset = self.monitor.lend(protocol.raw(tensor), self.guard)
+            if offset is None:
+                return None
+            self.owners[offset] = self.calls - 1, number
+            return Lent(protocol.name_of(tensor.dtype), list(tensor.shape), offset)
+
+        return [protocol.pack(value, functools.partial(lend, number=n)) for n, value in enumerate(inputs)]
+
+    def writes(self, call: int) -> dict[int, Write]:
+        """Return what the last command wrote to first, by the number of the input in a call of inputs()."""
+        found = ((self.owners.get(write.offset), write) for write in self.client.report.writes)
+        return {owner[1]: write for owner, write in found if owner is not None and owner[0] == call}
+
+    def modified(self, run: Run | Gradients, position: int) -> list[int]:
+        """Return the indices of the inputs that the run wrote to."""
+        return sorted({*run.modified, *self.writes(self.calls + position)})
 
 
 class GpuMemory:

@@ -1,7 +1,7 @@
 """The worker process: limits itself, then imports the submission and runs what the judge sends.
 
-Started by bootstrap.py with FD MEMORY_BYTES. Of this project it imports the worker's own modules and simt, nothing
-of the judge.
+Started by bootstrap.py with FD MEMORY_BYTES and, on the CPU, the descriptors of simt's monitor, which is the judge. Of
+this project it imports the worker's own modules and simt, nothing of the judge.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from grader.worker import protocol
 from grader.worker.channel import Channel, ChannelError
 from grader.worker.device import has_simt
 from grader.worker.worker import Worker
+from simt.runtime import extension, library
 
 GIB = 1 << 30
 MAX_FILE, MAX_PROCESSES = 4 * GIB, 8192
@@ -58,7 +59,7 @@ def _lower(which: int, value: int) -> None:
 
 def main(arguments: list[str]) -> None:
     """Serve the judge at the other end of the inherited socket."""
-    descriptor, memory = (int(argument) for argument in arguments)
+    descriptor, memory, *monitor = (int(argument) for argument in arguments)
     limit_resources(memory)
     os.set_inheritable(descriptor, False)  # compilers must not hold the connection open
     faulthandler.enable()
@@ -66,7 +67,23 @@ def main(arguments: list[str]) -> None:
     gpu = torch.cuda.is_available()
     worker = Worker(Channel(socket.socket(fileno=descriptor)), gpu)
     _report_builds(worker, gpu)
+    if monitor:
+        _obey(monitor)
     worker.serve()
+
+
+def _obey(monitor: list[int]) -> None:
+    """Have simt's runtime obey the judge and report to it, before any of the submission's code runs."""
+    if not has_simt():  # no kernel can be built, and the judge expects no report
+        for descriptor in monitor:
+            os.close(descriptor)
+        return
+    library.obey_monitor(*monitor)
+    extension.load_binder().report_torch()
+    # Nothing in Python has to stop what watches the operators, and so nothing in Python can.
+    for module in (torch.autograd, sys.modules["torch._C._autograd"]):
+        for name in ("_enable_record_function", "_clear_callbacks"):
+            setattr(module, name, lambda *_: None)
 
 
 def _report_builds(worker: Worker, gpu: bool) -> None:

@@ -60,6 +60,14 @@ class Handle(msgspec.Struct, tag="handle", forbid_unknown_fields=True):
     handle: bytes
 
 
+class Lent(msgspec.Struct, tag="lent", forbid_unknown_fields=True):
+    """A tensor in CPU memory of the judge, which the worker can only read. offset: in simt.runtime.monitor's inputs."""
+
+    dtype: str
+    shape: list[int]
+    offset: int
+
+
 class Items(msgspec.Struct, tag="items", forbid_unknown_fields=True):
     """A list or a tuple; a dict is kind "dict" with keys and values alternating."""
 
@@ -74,7 +82,7 @@ class Named(msgspec.Struct, tag="named", forbid_unknown_fields=True):
     name: str
 
 
-Value = None | bool | int | float | str | Array | Handle | Items | Named
+Value = None | bool | int | float | str | Array | Handle | Lent | Items | Named
 
 
 # --- commands, judge to worker ---------------------------------------------------------------------------------------
@@ -111,8 +119,9 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     outputs: for each batch the judge's buffers to copy the results into (GPU), else empty: results are sent as bytes,
     at most max_bytes of them. kernel_seconds: limit for one kernel; seconds: for the whole command.
     check: run with all of simt's checks on and send their findings; a fault is then one of the findings.
-    mutant: which edit of the CUDA sources is active, of those that Build.instead contains. idle: kernels are launched
-    and run no thread (CPU). watch: report PyTorch's operators on tensors of at least so many elements; 0: none.
+    mutant: which edit of the CUDA sources is active, of those that Build.instead contains. watch: report PyTorch's
+    operators on tensors of at least so many elements; 0: none. Whether kernels run no thread, the judge tells simt's
+    runtime alone.
     """
 
     batches: list[list[Value]]
@@ -124,7 +133,6 @@ class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
     max_bytes: int
     check: bool = False
     mutant: int = 0
-    idle: bool = False
     watch: Count = 0
 
 
@@ -134,7 +142,8 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     differentiable: indices of inputs; parameters: names of weights. upstream: the gradient of each floating output.
     strided: pass it as a non-contiguous tensor. other: inputs of a second call of forward, made between the first call
     and its backward; empty for none. outputs: the judge's buffers for the gradients (GPU), else empty. check, mutant:
-    as in Forward. idle: those of backward are launched and run no thread (CPU). watch: as in Forward, of backward.
+    as in Forward. watch: as in Forward, of backward. pause: reply Recorded once forward has run; backward and its
+    upstream gradient are the next command.
     """
 
     inputs: list[Value]
@@ -151,8 +160,15 @@ class Gradient(msgspec.Struct, tag="gradient", forbid_unknown_fields=True):
     max_bytes: int
     check: bool = False
     mutant: int = 0
-    idle: bool = False
     watch: Count = 0
+    pause: bool = False
+
+
+class Backward(msgspec.Struct, tag="backward", forbid_unknown_fields=True):
+    """Run the backward of a Gradient command with `pause`, whose other fields hold for this command too."""
+
+    upstream: list[Value]
+    seconds: float
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
@@ -191,7 +207,7 @@ class Release(msgspec.Struct, tag="release", forbid_unknown_fields=True):
     """Unmap the judge's memory and drop everything that refers to it."""
 
 
-Command = Build | Construct | Forward | Gradient | Prepare | Batch | Clear | Release
+Command = Build | Construct | Forward | Gradient | Backward | Prepare | Batch | Clear | Release
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -267,9 +283,21 @@ Operators = Annotated[list[Operator], Meta(max_length=MAX_OPERATORS)]
 Launches = Annotated[list[Launch], Meta(max_length=MAX_LAUNCHES)]
 
 
+class Written(msgspec.Struct, forbid_unknown_fields=True):
+    """The line of a kernel's first write to an input. offset: as in Lent; line: in the student's own string."""
+
+    offset: Count
+    source: Name
+    line: Line
+
+
+AllWritten = Annotated[list[Written], Meta(max_length=MAX_NUMBERED)]
+
+
 class Run(msgspec.Struct, forbid_unknown_fields=True):
     """One call of forward. kind: what it returned; modified, aliases: indices of inputs; reuses: whether its output
-    shares memory with an earlier one.
+    shares memory with an earlier one. modified: of inputs that are not lent; the judge itself sees writes to those that
+    are. written: the lines of these writes.
 
     launches: on a CPU the kernels of this call, oldest first; of many only the last ones. operators: of PyTorch that
     computed with large tensors.
@@ -282,6 +310,7 @@ class Run(msgspec.Struct, forbid_unknown_fields=True):
     reuses: bool
     launches: Launches = []
     operators: Operators = []
+    written: AllWritten = []
 
 
 class Found(msgspec.Struct, forbid_unknown_fields=True):
@@ -305,6 +334,13 @@ class Outputs(msgspec.Struct, tag="outputs", forbid_unknown_fields=True):
     """
 
     runs: Annotated[list[Run], Meta(max_length=MAX_RUNS)]
+    found: AllFound = []
+
+
+class Recorded(msgspec.Struct, tag="recorded", forbid_unknown_fields=True):
+    """forward has run. graph: whether its output carries a gradient; found: as in Outputs."""
+
+    graph: bool
     found: AllFound = []
 
 
@@ -376,7 +412,7 @@ class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_de
     broken: bool = False  # the process is of no further use (a sticky CUDA error)
 
 
-Reply = Ready | Building | Built | Done | Constructed | Outputs | Gradients | Timed | Failure
+Reply = Ready | Building | Built | Done | Constructed | Outputs | Recorded | Gradients | Timed | Failure
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

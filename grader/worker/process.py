@@ -16,6 +16,7 @@ from pathlib import Path
 
 from grader.worker.cgroups import Group
 from grader.worker.supervisor import END_S, RENICE, find_descendants
+from simt.runtime.monitor import Monitor
 from simt.toolchain.removal import remove_tree
 
 KEEP = 64 * 1024  # bytes kept of the beginning and of the end of what the worker prints
@@ -70,7 +71,7 @@ class Process:
 
     sock: the judge's end of the connection. mark: by which stray processes are found. pipe: to the supervisor.
     description: the sandbox in words. maps_signals: whether an exit status above 128 means a signal, as bubblewrap
-    reports it. folders: that the worker writes to.
+    reports it. folders: that the worker writes to. monitor: of simt's runtime in the worker, on the CPU.
     """
 
     popen: subprocess.Popen
@@ -83,6 +84,7 @@ class Process:
     maps_signals: bool
     folders: list[Path]
     group: Group | None = None
+    monitor: Monitor | None = None
 
     def alive(self) -> bool:
         """Return whether the process still runs."""
@@ -143,6 +145,8 @@ class Process:
         _kill_strays(self.mark)
         if self.group is not None:
             self.group.end()
+        if self.monitor is not None:
+            self.monitor.close()
         self.log.thread.join(1.0)
         remove_tree(self.work)
         _started.pop(self, None)

@@ -21,6 +21,7 @@ from grader.worker.cgroups import Group, make_group
 from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu, is_unprotected, probe
 from grader.worker.process import JUDGE, MARK, Log, Process, end_all, register, undisturbed
 from grader.worker.view import PROJECT, View, make_environment, make_view
+from simt.runtime.monitor import Monitor
 from simt.toolchain.cache import cache_dir, trim, user_cache
 from simt.toolchain.removal import remove_tree
 
@@ -159,7 +160,10 @@ def _start(
     pipe_reader, pipe_writer = os.pipe()
     mark = secrets.token_hex(8)
     group = make_group(MEMORY, MOST_PROCESSES)
+    monitor = None if gpu else Monitor()
+    lent = monitor.descriptors if monitor else ()
     command = [sys.executable, "-P", bootstrap.__file__, str(theirs.fileno()), "0" if gpu else str(MEMORY)]
+    command += map(str, lent)
     data: dict[str, int] = {}
     if view is not None and level is Level.bubblewrap:
         data = bubblewrap.open_data(gpu)
@@ -168,7 +172,7 @@ def _start(
         command=command,
         judge=os.getpid(),
         pipe=pipe_reader,
-        descriptors=[theirs.fileno(), *data.values()],
+        descriptors=[theirs.fileno(), *lent, *data.values()],
         group=str(group.folder) if group else "",
         confinement=confine.make_confinement(view, gpu, user) if view and level is Level.landlock else None,
     )
@@ -183,14 +187,20 @@ def _start(
             pass_fds=(pipe_reader, *plan["descriptors"]),
             start_new_session=True,
         )
+    except BaseException:
+        if monitor:
+            monitor.close()
+        raise
     finally:
         os.close(log_writer)
         os.close(pipe_reader)
         theirs.close()
+        if monitor:
+            monitor.close_descriptors()
         bubblewrap.close_data(data)
     return Process(
         popen, ours, Log(log_reader), work, mark, pipe_writer, _describe(level, user, group, gpu),
-        level is Level.bubblewrap, [work, *writable] if view else [work, *writable[:1]], group,
+        level is Level.bubblewrap, [work, *writable] if view else [work, *writable[:1]], group, monitor,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from grader.worker.channel import ChannelError
-from grader.worker.messages import MAX_DIMS, MAX_LEAVES, Array, Handle, Items, Named, Value
+from grader.worker.messages import MAX_DIMS, MAX_LEAVES, Array, Handle, Items, Lent, Named, Value
 
 MAX_DEPTH = 8  # of a nested output
 MAX_ELEMENTS = 1 << 48  # of a tensor, with each empty dimension counted as 1
@@ -103,15 +103,16 @@ def _parts(value: Nest) -> list[object]:
     return [part for pair in value.items() for part in pair] if isinstance(value, dict) else list(value)
 
 
-def pack(value: object, share: Callable[[torch.Tensor], Handle] | None = None) -> Value:
-    """Return a Python value in the form that is sent. share makes a handle of a tensor (GPU); without it tensors are
-    sent as bytes.
+def pack(value: object, share: Callable[[torch.Tensor], Handle | Lent | None] | None = None) -> Value:
+    """Return a Python value in the form that is sent. share puts a tensor where the worker can map it. Tensors for
+    which it returns None, and all tensors without it, are sent as bytes.
 
     Raises TypeError for a value that has no such form.
     """
     if isinstance(value, torch.Tensor):
-        if share is not None:
-            return share(value)
+        shared = share(value) if share is not None else None
+        if shared is not None:
+            return shared
         return Array(name_of(value.dtype), list(value.shape), raw(value.cpu()))
     if isinstance(value, (list, tuple, dict)):  # torch.Size and named tuples become plain tuples
         kind = "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "dict"
@@ -123,18 +124,26 @@ def pack(value: object, share: Callable[[torch.Tensor], Handle] | None = None) -
     raise TypeError(f"a {type(value).__name__} cannot be passed to a submission")
 
 
-def unpack(value: Value, attach: Callable[[Handle], torch.Tensor] | None = None) -> Any:
-    """Return the Python value that was packed; its tensors are newly allocated, or mapped by `attach`."""
+def unpack(
+    value: Value,
+    attach: Callable[[Handle], torch.Tensor] | None = None,
+    borrow: Callable[[Lent], torch.Tensor] | None = None,
+) -> Any:
+    """Return the Python value that was packed; its tensors are newly allocated, or mapped by `attach` or `borrow`."""
     if isinstance(value, Array):
         return unraw(value.dtype, value.shape, value.data)
     if isinstance(value, Handle):
         if attach is None:
             raise ChannelError("a GPU tensor was sent to a process without a GPU")
         return attach(value)
+    if isinstance(value, Lent):
+        if borrow is None:
+            raise ChannelError("a tensor was lent to a process that cannot map it")
+        return borrow(value)
     if isinstance(value, Named):
         return getattr(torch, value.name) if value.kind == "dtype" else torch.device(value.name)
     if isinstance(value, Items):
-        items = [unpack(item, attach) for item in value.values]
+        items = [unpack(item, attach, borrow) for item in value.values]
         if value.kind == "dict":
             return dict(zip(items[::2], items[1::2]))
         return items if value.kind == "list" else tuple(items)

@@ -8,7 +8,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -16,7 +16,7 @@ import simt
 from grader.worker import protocol
 from grader.worker.builds import BuildReporter
 from grader.worker.channel import Channel, ChannelError
-from grader.worker.device import Device, has_simt
+from grader.worker.device import Device, has_simt, list_written
 from grader.worker.failures import classify_backward_error, describe_exception, describe_findings
 from grader.worker.operators import list_operators, watch
 from grader.worker.outputs import compute_gradients, find_floating, flatten, make_noncontiguous
@@ -24,6 +24,8 @@ from grader.worker.protocol import Answer, Failure, Run
 from grader.worker.weights import list_renamed, load_weights
 
 MODULE = "submission"
+
+Half = TypeVar("Half", protocol.Recorded, protocol.Gradients)
 
 
 def _not_constructed(*_inputs: object) -> object:
@@ -52,6 +54,7 @@ class Worker:
         self.nothing: list[torch.Tensor] = []
         self.held: list[list[torch.Tensor]] = []
         self.in_backward = False
+        self.recorded: tuple[protocol.Gradient, list[torch.Tensor | None], list[torch.Tensor]] | None = None
 
     # -- conversation --
 
@@ -161,7 +164,7 @@ class Worker:
                 runs = self._run_batches(command)
                 self.held = []  # memory that a result owns is not leaked
             return protocol.Outputs(runs, describe_findings(report))
-        with self.device.running(command.schedule, command.guard, command.kernel_seconds, command.idle):
+        with self.device.running(command.schedule, command.guard, command.kernel_seconds):
             return protocol.Outputs(self._run_batches(command))
 
     def _run_batches(self, command: protocol.Forward) -> list[Run]:
@@ -178,7 +181,8 @@ class Worker:
 
     def _run_once(self, packed: list[protocol.Value], buffers: list[protocol.Handle], command: protocol.Forward) -> Run:
         inputs = [self.device.unpack(value) for value in packed]
-        before = [self.device.snapshot(value) for value in inputs]
+        lent = [isinstance(value, protocol.Lent) for value in packed]
+        before = [None if mapped else self.device.snapshot(value) for value, mapped in zip(inputs, lent)]
         self.device.poison_allocator(buffers)
         self.device.take_launches()
         with watch(command.watch, self.path) as watched:
@@ -195,31 +199,50 @@ class Worker:
             reuses=any(protocol.overlap(one, old) for one in tensors for kept in self.held for old in kept),
             launches=launches,
             operators=list_operators(watched),
+            written=list_written() if any(lent) else [],
         )
         self.held.append(tensors)
         return run
 
     def gradient(self, command: protocol.Gradient) -> protocol.Reply:
-        """Run forward and backward once and describe the gradients."""
+        """Run forward with gradients recorded, then backward unless the command says to pause."""
         if self.builds.replacements:
             self.builds.select_mutant(command.mutant)
+        self.recorded = None
+        reply = self._run_half(command, lambda: self._record(command), protocol.Recorded(graph=True))
+        return reply if command.pause or not reply.graph or reply.found else self._differentiate(command.upstream)
+
+    def backward(self, command: protocol.Backward) -> protocol.Reply:
+        """Run the backward of the forward that was recorded."""
+        return self._differentiate(command.upstream)
+
+    def _differentiate(self, upstream: list[protocol.Value]) -> protocol.Gradients:
+        """Return the gradients of the recorded forward, and what the checks found."""
+        if self.recorded is None:
+            return protocol.Gradients(graph=False)
+        (command, wanted, outputs), self.recorded = self.recorded, None
+        return self._run_half(
+            command,
+            lambda: self._run_backward(command, wanted, outputs, upstream),
+            protocol.Gradients(graph=True),
+        )
+
+    def _run_half(self, command: protocol.Gradient, run: Callable[[], Half], found: Half) -> Half:
+        """Run one half of a Gradient command as it says. found: the reply if a kernel fails with the checks on."""
         if command.check and not self.device.gpu and has_simt():
-            found = protocol.Gradients(graph=True)
             checks = simt.check(schedule=command.schedule, seconds=command.kernel_seconds)
             with checks as report, contextlib.suppress(simt.KernelError):  # as in forward
-                found = self.differentiate(command)
+                found = run()
                 self.held = []
             found.found = describe_findings(report)
             return found
         with self.device.running(command.schedule, command.guard, command.kernel_seconds):
-            return self.differentiate(command)
+            return run()
 
-    def differentiate(self, command: protocol.Gradient) -> protocol.Gradients:
-        """Run forward with gradients recorded, then torch.autograd.grad for what the command requests."""
+    def _record(self, command: protocol.Gradient) -> protocol.Recorded:
+        """Run forward with gradients recorded, and keep what its backward needs."""
         inputs = [self.device.unpack(value) for value in command.inputs]
         wanted = self._record_gradients(inputs, command)
-        given: list[torch.Tensor] = [self.device.unpack(value) for value in command.upstream]
-        upstream = [make_noncontiguous(value) if command.strided else value for value in given]
         self.held = []
         with torch.enable_grad():
             outputs = find_floating(self.model(*inputs))
@@ -228,16 +251,26 @@ class Worker:
                 self._record_gradients(others, command)
                 self.held.append(find_floating(self.model(*others)))
         self.device.synchronise()
-        if not any(tensor.requires_grad for tensor in outputs):
-            return protocol.Gradients(graph=False)
+        graph = any(tensor.requires_grad for tensor in outputs)
+        self.recorded = (command, wanted, outputs) if graph else None
+        return protocol.Recorded(graph)
+
+    def _run_backward(
+        self,
+        command: protocol.Gradient,
+        wanted: list[torch.Tensor | None],
+        outputs: list[torch.Tensor],
+        packed: list[protocol.Value],
+    ) -> protocol.Gradients:
+        """Run torch.autograd.grad for what a Gradient command requests."""
+        given: list[torch.Tensor] = [self.device.unpack(value) for value in packed]
+        upstream = [make_noncontiguous(value) if command.strided else value for value in given]
         watched = [*wanted, *given, *outputs]
         before = [self.device.snapshot(value) for value in watched]
         self.device.poison_allocator(command.outputs)
         self.in_backward = True
         self.device.take_launches()
-        how = command.schedule, command.guard, command.kernel_seconds
-        idle = self.device.running(*how, idle=True) if command.idle else contextlib.nullcontext()
-        with idle, watch(command.watch, self.path) as seen:
+        with watch(command.watch, self.path) as seen:
             found = compute_gradients(outputs, [value for value in wanted if value is not None], upstream)
         self.device.synchronise()
         launches, self.in_backward = self.device.take_launches(), False

@@ -141,6 +141,11 @@ def collect(began: int) -> list[Finding]:
     return _put_in_order(_remove_echoes(_merge(found)))
 
 
+def describe_raw(raw: dict) -> Finding | None:
+    """Return a finding as the runtime reports it (struct Finding in simt/src) in words, without its line."""
+    return _make_finding({**raw, "places": []}, {})
+
+
 def _make_finding(raw: dict, lines: dict) -> Finding | None:
     if raw["line"]:
         source, line = raw["file"], raw["line"]

@@ -55,9 +55,10 @@ def load_library() -> ctypes.PyDLL:
     loaded.simt_now.restype = ctypes.c_ulonglong
     loaded.simt_leaks.argtypes = [ctypes.c_ulonglong]
     loaded.simt_count_begin.argtypes = [ctypes.c_uint64, ctypes.c_int]
+    loaded.simt_open_monitor.argtypes = [ctypes.c_int] * 3
     for name in ("set_options", "set_guard", "set_device", "count_begin"):
         getattr(loaded, f"simt_{name}").restype = None
-    for name in ("take_findings", "take_atomics", "leaks", "take_launches", "count_take"):
+    for name in ("take_findings", "take_atomics", "leaks", "take_launches", "count_take", "input_writes"):
         getattr(loaded, f"simt_{name}").restype = ctypes.c_char_p
     return loaded
 
@@ -130,6 +131,14 @@ def run(
         apply_options()
 
 
+def obey_monitor(orders: int, report: int, inputs: int) -> bool:
+    """Have this process obey a monitor from now on (simt/runtime/monitor.py), by the descriptors that it inherited.
+
+    Its orders come before the options. The first two descriptors are closed. Return False if there is one already.
+    """
+    return bool(load_library().simt_open_monitor(orders, report, inputs))
+
+
 # ---- what launches recorded ----
 
 Place = tuple[str, int]  # a module's path and an offset in it
@@ -148,6 +157,11 @@ def take_atomics() -> list[tuple[str, int, Place | None]]:
 def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
     """Return (kernel, grid, block) of the launches since the last call: at most the last 16, oldest first."""
     return _decode(load_library().simt_take_launches())
+
+
+def input_writes() -> list[tuple[int, str, tuple | None, tuple | None, Place | None]]:
+    """Return the offset, kernel, block, thread and place of the first write to each input of a monitor."""
+    return _decode(load_library().simt_input_writes())
 
 
 def now() -> int:

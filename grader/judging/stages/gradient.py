@@ -225,7 +225,9 @@ class _GradientCheck:
         right = self.right
         given = [f"`{name}`" for name in right.names]
         given += ["the gradient that came in"] * len(right.upstream) + ["forward's result"] * len(self.trial.eager)
-        modified = [given[n] for n in one.reply.modified if 0 <= n < len(given)]
+        names, (inputs, upstream) = self.trial.instance.names(), one.written
+        modified = [f"`{names[n]}`" for n in inputs] + ["the gradient that came in"] * upstream
+        modified = list(dict.fromkeys(modified + [given[n] for n in one.reply.modified if 0 <= n < len(given)]))
         if isinstance(self.session.exchange, GpuMemory):
             modified += self._find_modified_memory(self.session.exchange)
         if not modified:

@@ -46,6 +46,7 @@ struct Finding {
 void add_finding(Finding finding);
 std::uint64_t next_moment();  // for Finding::first
 std::vector<Finding> take_findings();
+std::vector<Finding> list_reported();  // since a monitor's newest orders
 
 // A place where atomic operations were executed. They often cause results that depend on the order of threads without
 // a race.

@@ -1,5 +1,6 @@
 // Collects the findings of the checks, and adds the place and the memory to each.
 #include "check/parts.h"
+#include "run/monitor.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,6 +15,11 @@ namespace {
 
 using FindingKey = std::tuple<std::string, std::string, std::uintptr_t, int, int, std::uintptr_t>;
 std::map<FindingKey, Finding>& findings() {
+  static auto* all = new std::map<FindingKey, Finding>;
+  return *all;
+}
+// The same for a monitor, since its newest orders: Python cannot take them.
+std::map<FindingKey, Finding>& reported() {
   static auto* all = new std::map<FindingKey, Finding>;
   return *all;
 }
@@ -55,15 +61,11 @@ std::uint64_t next_moment() {
   return ++moment;
 }
 
-void add_finding(Finding finding) {
-  std::lock_guard lock(check_mutex);
-  const FindingKey key{finding.check,  finding.what + finding.kernel + finding.message,
-                       finding.code,   finding.line,
-                       finding.column, finding.other_code};
-  if (!finding.first) finding.first = ++moment;
-  auto found = findings().find(key);
-  if (found == findings().end()) {
-    if (findings().size() < most_findings) findings().emplace(key, std::move(finding));
+namespace {
+void add_to(std::map<FindingKey, Finding>& all, const FindingKey& key, Finding finding) {
+  auto found = all.find(key);
+  if (found == all.end()) {
+    if (all.size() < most_findings) all.emplace(key, std::move(finding));
     return;
   }
   // Which of several findings is reported must not depend on which worker came first.
@@ -71,6 +73,29 @@ void add_finding(Finding finding) {
   finding.first = found->second.first = std::min(finding.first, found->second.first);
   if (order_of(finding) < order_of(found->second)) found->second = std::move(finding);
   found->second.count = count;
+}
+}  // namespace
+
+void add_finding(Finding finding) {
+  std::lock_guard lock(check_mutex);
+  const FindingKey key{finding.check,  finding.what + finding.kernel + finding.message,
+                       finding.code,   finding.line,
+                       finding.column, finding.other_code};
+  if (!finding.first) finding.first = ++moment;
+  if (monitored()) add_to(reported(), key, finding);
+  add_to(findings(), key, std::move(finding));
+}
+
+void forget_reported() {
+  std::lock_guard lock(check_mutex);
+  reported().clear();
+}
+
+std::vector<Finding> list_reported() {
+  std::lock_guard lock(check_mutex);
+  std::vector<Finding> all;
+  for (const auto& [key, finding] : reported()) all.push_back(finding);
+  return all;
 }
 
 void report_finding(const Fault& fault) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "check/parts.h"
+#include "run/monitor.h"
 
 namespace simt {
 
@@ -19,6 +20,14 @@ std::vector<std::pair<std::uintptr_t, std::size_t>> arguments;
 void note_argument(const void* base, std::size_t bytes) {
   std::lock_guard lock(check_mutex);
   arguments.emplace_back(reinterpret_cast<std::uintptr_t>(base), bytes);
+}
+
+std::vector<Extent> noted_arguments() {
+  std::lock_guard lock(check_mutex);
+  std::vector<Extent> all;
+  for (const auto& [base, bytes] : arguments)
+    if (base && bytes) all.push_back({base, bytes});
+  return all;
 }
 
 void forget_arguments() {

@@ -128,6 +128,10 @@ inline void careful(const void* address, std::size_t bytes, unsigned access, con
   PROBE void __tsan_volatile_write##bytes(void* address) {                                                    \
     careful(address, bytes, writing | as_volatile, __builtin_return_address(0));                              \
   }
+// By which the runtime knows a checked build.
+extern "C" __attribute__((visibility("default"))) const int simt_probes_accesses;
+const int simt_probes_accesses = 1;
+
 SIMT_PROBES(1)
 SIMT_PROBES(2)
 SIMT_PROBES(4)

@@ -1,7 +1,13 @@
 // Defines the Python module that loads compiled extensions and calls their functions. It is compiled once, so an edited
 // kernel needs no binding code of its own.
+// libtorch was built with it, and the layout of RecordFunction depends on it.
+#ifndef NDEBUG
+#define NDEBUG
+#endif
 #include <Python.h>
 
+#include <ATen/ops/from_blob.h>
+#include <ATen/record_function.h>
 #include <c10/core/CPUAllocator.h>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
@@ -13,6 +19,8 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include <simt/function.h>
 #include <simt/host.h>
@@ -20,6 +28,7 @@
 #include "check/checker.h"
 #include "run/memory.h"
 #include "run/module.h"
+#include "run/monitor.h"
 #include "run/options.h"
 
 namespace {
@@ -109,6 +118,7 @@ PyObject* to_python(const simt::Value& value) {
 struct FunctionObject {
   PyObject_HEAD simt::Function* function;
   int mode;
+  bool probed;  // its build reports every access to the checks
   PyObject* owner;  // called with a mode, returns {name: function}
   PyObject* others[3];
 };
@@ -242,13 +252,16 @@ PyObject* type_of(const std::exception& error) {
 }
 
 PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const bool reports = simt::obey();
   FunctionObject* built = in_current_mode(reinterpret_cast<FunctionObject*>(self));
   if (!built) return nullptr;
   const simt::Function& function = *built->function;
   std::vector<simt::Value> values;
   if (!gather(function, args, kwargs, values)) return nullptr;
   const bool checks = simt::options().mode == simt::Mode::check;
-  if (checks)
+  if (reports && checks && !built->probed) simt::report_unprobed();
+  const bool notes = checks || (reports && simt::orders().record != 0);
+  if (notes)
     for (const auto& value : values) note_tensors(value);
   simt::Value result;
   PyObject* type = nullptr;
@@ -274,7 +287,7 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   simt::Fault fault;
   const bool faulted = simt::finish_call(fault, type != nullptr);
-  if (checks) simt::forget_arguments();
+  if (notes) simt::forget_arguments();
   PyEval_RestoreThread(state);
   flush_printed();
   if (PyErr_Occurred()) return nullptr;  // Ctrl-C while a kernel ran
@@ -319,7 +332,8 @@ struct GuardAllocator final : c10::Allocator {
 
   static void free(void* pointer) { simt::release(pointer); }
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (!on || bytes == 0) return usual->allocate(bytes);
+    // a monitor may want to know who writes what, so that all memory is listed
+    if (!(on || simt::monitored()) || bytes == 0) return usual->allocate(bytes);
     void* pointer = simt::allocate_at(bytes, nullptr);
     TORCH_CHECK_WITH(OutOfMemoryError, pointer, "There is not enough memory for a tensor of ",
                      (bytes + (1 << 20) - 1) >> 20, " MiB.");
@@ -374,6 +388,7 @@ PyObject* load(PyObject*, PyObject* args) {
     if (!object) return nullptr;
     object->function = new simt::Function(std::move(function));
     object->mode = mode;
+    object->probed = dlsym(handle, "simt_probes_accesses") != nullptr;
     object->owner = Py_NewRef(owner);
     std::fill(std::begin(object->others), std::end(object->others), nullptr);
     PyDict_SetItemString(result.get(), name.c_str(), reinterpret_cast<PyObject*>(object));
@@ -389,19 +404,84 @@ PyObject* set_error_maker(PyObject*, PyObject* callable) {
 }
 
 // Starts or stops guarding the memory of new tensors. simt/runtime/library.py sets the kind of guard first.
+void install_allocator() {
+  GuardAllocator& ours = allocator();
+  if (ours.usual) return;
+  ours.usual = c10::GetCPUAllocator();
+  c10::SetCPUAllocator(&ours, 255);
+}
+
 PyObject* guard_tensors(PyObject*, PyObject* on) {
   const int yes = PyObject_IsTrue(on);
   if (yes < 0) return nullptr;
-  GuardAllocator& ours = allocator();
-  if (yes && !ours.usual) {
-    ours.usual = c10::GetCPUAllocator();
-    c10::SetCPUAllocator(&ours, 255);
+  if (yes) install_allocator();
+  allocator().on = yes != 0;
+  Py_RETURN_NONE;
+}
+
+// ---- what a monitor wants to know ----
+
+// Returns a tensor in the monitor's memory.
+PyObject* map_input(PyObject*, PyObject* args) {
+  unsigned long long offset;
+  PyObject *dtype, *shape;
+  if (!PyArg_ParseTuple(args, "KO!O!", &offset, reinterpret_cast<PyObject*>(&THPDtypeType), &dtype, &PyTuple_Type,
+                        &shape))
+    return nullptr;
+  const at::ScalarType type = reinterpret_cast<THPDtype*>(dtype)->scalar_type;
+  std::vector<std::int64_t> sizes;
+  std::size_t bytes = c10::elementSize(type);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i) {
+    sizes.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i)));
+    if (PyErr_Occurred()) return nullptr;
+    bytes *= static_cast<std::size_t>(sizes.back());
   }
-  ours.on = yes != 0;
+  void* pointer = simt::map_input(offset, bytes);
+  if (!pointer) {
+    PyErr_SetString(PyExc_MemoryError, "There is no memory for an input.");
+    return nullptr;
+  }
+  return THPVariable_Wrap(at::from_blob(
+      pointer, sizes, [](void* at) { simt::release(at); }, at::TensorOptions().dtype(type)));
+}
+
+std::uint64_t most_elements(c10::ArrayRef<const c10::IValue> values) {
+  std::uint64_t most = 0;
+  auto consider = [&](const at::Tensor& tensor) {
+    if (tensor.defined() && tensor.layout() == at::kStrided)
+      most = std::max(most, static_cast<std::uint64_t>(tensor.numel()));
+  };
+  for (const c10::IValue& value : values) {
+    if (value.isTensor()) consider(value.toTensor());
+    if (value.isTensorList())
+      for (const at::Tensor& each : value.toTensorVector()) consider(each);
+  }
+  return most;
+}
+
+// Reports an operator, whichever thread and language call it.
+std::unique_ptr<at::ObserverContext> note_operator(const at::RecordFunction& function) {
+  if (!simt::obey() || simt::orders().watch <= 0) return nullptr;
+  const std::uint64_t elements = most_elements(function.inputs());
+  if (elements >= static_cast<std::uint64_t>(simt::orders().watch)) simt::report_operator(function.name(), elements);
+  return nullptr;
+}
+
+PyObject* report_torch(PyObject*, PyObject*) {
+  static bool watching = false;
+  if (!std::exchange(watching, true)) {
+    install_allocator();
+    at::addGlobalCallback(
+        at::RecordFunctionCallback(note_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+    simt::report_watching();
+  }
   Py_RETURN_NONE;
 }
 
 PyMethodDef methods[] = {
+    {"map_input", map_input, METH_VARARGS,
+     "map_input(offset, dtype, shape) -> tensor: an input in the memory of the monitor"},
+    {"report_torch", report_torch, METH_NOARGS, "report torch's operators to the monitor, and know all its memory"},
     {"load", load, METH_VARARGS,
      "load(path, mode, owner) -> {name: function}: open a compiled extension; owner(mode) returns those of another "
      "mode"},

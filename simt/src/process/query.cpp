@@ -1,12 +1,15 @@
 // Answers Python's queries through ctypes (simt/runtime/library.py), without torch: sets the options of launches and
 // returns what launches left. Texts are JSON, valid until the same thread's next call.
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "check/checker.h"
 #include "process/json.h"
 #include "run/memory.h"
 #include "run/module.h"
+#include "run/monitor.h"
 #include "run/options.h"
 
 namespace simt {
@@ -59,19 +62,51 @@ std::string written(const Finding& f) {
 
 }  // namespace
 
+// Errors come before warnings, and the first of many are reported.
+std::string reported_findings() {
+  constexpr std::size_t most = 64;
+  std::vector<Finding> all = list_reported();
+  std::stable_sort(all.begin(), all.end(), [](const Finding& a, const Finding& b) {
+    return std::pair(a.warning, a.first) < std::pair(b.warning, b.first);
+  });
+  if (all.size() > most) all.resize(most);
+  return array_of(all, [](const Finding& f) { return written(f); });
+}
+
 extern "C" {
 
+// Has this process obey a monitor; see run/monitor.h. Works once.
+SIMT_API int simt_open_monitor(int orders, int report, int inputs) {
+  if (!open_monitor(orders, report, inputs)) return 0;
+  install_handlers();
+  return obey();
+}
+
+// The first write to each input in this command: [[offset, kernel, block, thread, place]].
+SIMT_API const char* simt_input_writes() {
+  return kept(array_of(writes(), [](const PlacedWrite& each) {
+    const InputWrite& w = each.write;
+    const dim3 block(w.block[0], w.block[1], w.block[2]), thread(w.thread[0], w.thread[1], w.thread[2]);
+    return "[" + std::to_string(w.offset) + "," + quoted(w.kernel) + "," + (w.in_kernel ? three(block) : "null") + "," +
+           (w.in_kernel ? three(thread) : "null") + "," + (w.in_kernel ? place(each.code) : "null") + "]";
+  }));
+}
+
+// A monitor's orders come before these, except for the number of threads.
 SIMT_API void simt_set_options(int schedule, unsigned long long seed, double seconds, int threads, int mode, int idle) {
   Options& now = options();
+  now.threads = threads;
+  if (obey()) return;
   now.mode = static_cast<Mode>(mode);
   now.schedule = schedule;
   now.seed = seed;
   now.seconds = seconds;
-  now.threads = threads;
   now.idle = idle != 0;
 }
 
-SIMT_API void simt_set_guard(int guard) { set_guard(static_cast<Guard>(guard)); }
+SIMT_API void simt_set_guard(int guard) {
+  if (!obey()) set_guard(static_cast<Guard>(guard));
+}
 
 // f: the figures of simt.Device, in its order.
 SIMT_API void simt_set_device(const char* name, const long long* f) {

@@ -12,6 +12,7 @@
 
 #include "run/instruction.h"
 #include "run/memory.h"
+#include "run/monitor.h"
 #include "run/worker.h"
 
 namespace simt {
@@ -44,13 +45,39 @@ void continue_at(ucontext_t* context, void (*code)(), void* stack) {
 }
 #endif
 
+// Reports the first write to an input, and lets the process go on. Returns false for another fault.
+bool handle_input(const siginfo_t* info, const Worker* worker, std::uintptr_t code) {
+  if (!monitored() || info->si_code != SEGV_ACCERR) return false;
+  const bool in_kernel = worker && worker->in_kernel;
+  // A plain kernel that writes next to an input accesses memory out of bounds. The checks find that in another way.
+  const InputFault fault =
+      open_input(reinterpret_cast<std::uintptr_t>(info->si_addr), !in_kernel || worker->checker != nullptr);
+  if (!fault.found || (!fault.inside && in_kernel && !worker->checker)) return false;
+  if (!fault.first) return true;
+  InputWrite write{};
+  write.offset = fault.offset;
+  write.in_kernel = in_kernel;
+  if (in_kernel) {
+    const unsigned t = cursor.current;
+    const std::uint32_t block[] = {blockIdx.x, blockIdx.y, blockIdx.z};
+    const std::uint32_t thread[] = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+    std::copy(block, block + 3, write.block);
+    std::copy(thread, thread + 3, write.thread);
+    std::strncpy(write.kernel, worker->job->launch->site.kernel, sizeof write.kernel - 1);
+  }
+  report_write(write, code);
+  return true;
+}
+
 void on_signal(int number, siginfo_t* info, void* raw) {
   auto* context = static_cast<ucontext_t*>(raw);
   Worker* worker = this_worker;
+  if (number == SIGSEGV && handle_input(info, worker, instruction_of(context))) return;
   if (!worker || !worker->in_kernel) {
     if (number == abort_signal()) return;
     // Not in a kernel: restore the previous handler and let the fault happen again.
     sigaction(number, &before[number], nullptr);
+    if (info->si_code <= 0) raise(number);  // abort() was called: no instruction repeats it
     return;
   }
   if (number == SIGSEGV && worker->checker && info->si_code > 0 &&

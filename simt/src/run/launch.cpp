@@ -10,6 +10,7 @@
 
 #include "run/limits.h"
 #include "run/memory.h"
+#include "run/monitor.h"
 #include "run/options.h"
 #include "run/pool.h"
 #include "run/worker.h"
@@ -126,6 +127,7 @@ void run(const Launch& given) {
   if (errors.sticky) return;      // as on a GPU: after a fault no kernel runs
   Launch launch = given;
   std::lock_guard one(pool().launching);
+  const bool reports = obey();
   install_handlers();
   Job job;
   job.launch = &launch;
@@ -139,10 +141,13 @@ void run(const Launch& given) {
   const std::string why = refusal(launch, job, code);
   if (!why.empty()) return refuse(launch, code, why);
   note(launch);
-  if (current.idle) return;
+  const bool checks = current.mode == Mode::check && job.module;
+  report_launch(launch, checks && !current.idle, current.idle);
+  if (current.idle) return publish();
+  const bool records = reports && orders().record != 0;
+  if (records) record_before(job);
   const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
-  const bool checks = current.mode == Mode::check && job.module;
   const KernelAccess reach;
   if (checks) begin_checked(job);
   if (current.mode == Mode::count) begin_counting(job);
@@ -169,6 +174,8 @@ void run(const Launch& given) {
     errors.text = "a kernel failed";
     if (current.mode == Mode::check) report_finding(errors.fault);
   }
+  if (records) record_after(job);
+  publish();
 }
 
 int take_error() {
@@ -209,7 +216,8 @@ const char* error_text(int code) {
   return code != 0 && code == errors.newest && !errors.text.empty() ? errors.text.c_str() : nullptr;
 }
 
-bool finish_call(Fault& fault, bool threw) {
+namespace {
+bool find_error(Fault& fault, bool threw) {
   const bool unlooked = !errors.looked;
   const bool refused = !errors.launch.reason.empty();
   const Fault launch = std::move(errors.launch);
@@ -235,6 +243,13 @@ bool finish_call(Fault& fault, bool threw) {
     return true;
   }
   return false;
+}
+}  // namespace
+
+bool finish_call(Fault& fault, bool threw) {
+  const bool found = find_error(fault, threw);
+  publish();
+  return found;
 }
 
 int print(const char* format, ...) {

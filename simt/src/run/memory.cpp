@@ -10,7 +10,9 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
+#include "run/monitor.h"
 #include "run/options.h"
 
 namespace simt {
@@ -40,6 +42,9 @@ struct Block {
   std::uint64_t serial = 0;
   std::uintptr_t code = 0;   // where a program allocated it
   bool closed = false;       // the host may not touch it
+  bool input = false;        // in a monitor's memory, at `offset`
+  bool written = false;      // an input that was written to
+  std::uint64_t offset = 0;
 };
 
 std::mutex mutex;
@@ -55,6 +60,8 @@ Freed freed[remembered];
 std::size_t freed_count = 0;
 Guard guard = Guard::none;
 std::uint64_t serial = 0;
+std::uint64_t command_serial = 0;      // when the monitor's newest command began
+int inputs = -1;
 constexpr std::size_t most_open = 4096;
 std::vector<std::uintptr_t>& open_pages() {
   static auto* pages = new std::vector<std::uintptr_t>;
@@ -115,7 +122,7 @@ void* fenced(std::size_t bytes, Block& block) {
 // Checks that the accessible bytes outside [base, base + bytes) still hold the poison. Restores it elsewhere, so that
 // a stray write is reported once.
 bool restore_slack(std::uintptr_t base, const Block& block) {
-  if (!block.map) return true;
+  if (!block.map || block.input) return true;
   const char* poison_bytes = reinterpret_cast<const char*>(&global_poison);
   auto whole = [&](char* from, char* to) {
     bool kept = true;
@@ -143,9 +150,15 @@ void set_guard(Guard value) {
   guard = value;
 }
 
+void begin_command() {
+  std::lock_guard lock(mutex);
+  command_serial = serial;
+}
+
 void* allocate(std::size_t bytes) { return allocate_at(bytes, __builtin_return_address(0)); }
 
 void* allocate_at(std::size_t bytes, const void* code) {
+  obey();
   std::lock_guard lock(mutex);
   Block block;
   void* pointer = guard == Guard::none ? plain(bytes, block) : fenced(bytes, block);
@@ -154,6 +167,7 @@ void* allocate_at(std::size_t bytes, const void* code) {
   block.serial = ++serial;
   block.code = reinterpret_cast<std::uintptr_t>(code);
   live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;
+  if (code) report_leaks(1);
   return pointer;
 }
 
@@ -219,6 +233,7 @@ bool release(void* pointer) {
   closed_blocks -= block.closed;
   freed[freed_count++ % remembered] = {found->first, block.bytes};
   live().erase(found);
+  if (block.code && block.serial > command_serial) report_leaks(-1);
   if (block.map)
     munmap(block.map, block.mapped);
   else
@@ -274,6 +289,71 @@ std::vector<Extent> extents() {
   return all;
 }
 
+void visit_live(const std::function<void(std::uintptr_t, std::size_t)>& look) {
+  std::lock_guard lock(mutex);
+  for (const auto& [base, block] : live())
+    if (!block.input && !block.closed && block.bytes) look(base, block.bytes);
+}
+
+void set_inputs(int descriptor) { inputs = descriptor; }
+
+void* map_input(std::uint64_t offset, std::size_t bytes) {
+  std::lock_guard lock(mutex);
+  const std::uint64_t from = offset / page * page;
+  const std::size_t within = offset - from, room = round_up(within + std::max<std::size_t>(bytes, 1), page);
+  std::size_t fence = fence_bytes(), mapped = room + 2 * fence;
+  void* map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED && fence > 1 << 20) {
+    fence = 1 << 20;
+    mapped = room + 2 * fence;
+    map = mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (map == MAP_FAILED) return nullptr;
+  char* data = static_cast<char*>(map) + fence;
+  if (mmap(data, room, PROT_READ, MAP_PRIVATE | MAP_FIXED, inputs, static_cast<off_t>(from)) == MAP_FAILED) {
+    munmap(map, mapped);
+    return nullptr;
+  }
+  Block block = {bytes, static_cast<char*>(map), mapped, data, room};
+  block.serial = ++serial;
+  block.input = true;
+  block.offset = offset;
+  live()[reinterpret_cast<std::uintptr_t>(data + within)] = block;
+  return data + within;
+}
+
+namespace {
+// Returns the input on whose pages an address lies, and its address; null if there is none.
+std::pair<const std::uintptr_t, Block>* input_at(std::uintptr_t address) {
+  auto on = [&](auto at) {
+    const auto data = reinterpret_cast<std::uintptr_t>(at->second.data);
+    return at->second.input && address >= data && address < data + at->second.room;
+  };
+  auto after = live().upper_bound(address);
+  if (after != live().end() && on(after)) return &*after;
+  if (after != live().begin() && on(std::prev(after))) return &*std::prev(after);
+  return nullptr;
+}
+}  // namespace
+
+bool in_input(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  return input_at(address) != nullptr;
+}
+
+// Called by the handler of a fault, as open_fence.
+InputFault open_input(std::uintptr_t address, bool open_rest) {
+  std::lock_guard lock(mutex);
+  auto* found = input_at(address);
+  if (!found) return {};
+  auto& [base, block] = *found;
+  InputFault fault{true, address >= base && address < base + block.bytes, false, block.offset};
+  if (!fault.inside && !open_rest) return fault;
+  fault.first = fault.inside && !std::exchange(block.written, true);
+  mprotect(reinterpret_cast<void*>(address / page * page), page, PROT_READ | PROT_WRITE);
+  return fault;
+}
+
 // Called by the handler of a fault in a kernel, which holds no lock of this file.
 bool open_fence(std::uintptr_t address) {
   std::lock_guard lock(mutex);
@@ -282,6 +362,8 @@ bool open_fence(std::uintptr_t address) {
   for (const auto& [base, block] : live()) {
     const auto map = reinterpret_cast<std::uintptr_t>(block.map);
     if (!map || at < map || at >= map + block.mapped) continue;
+    const auto data = reinterpret_cast<std::uintptr_t>(block.data);
+    if (block.input && at >= data && at < data + block.room) return false;
     if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;
     open_pages().push_back(at);
     return true;

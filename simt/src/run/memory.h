@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace simt {
 enum class Guard : int { none, end, front };
 
 void set_guard(Guard guard);
+void begin_command();      // of a monitor: leaks are counted from here on
 
 // The position of an address relative to the nearest allocation.
 struct Place {
@@ -30,6 +32,24 @@ struct Extent {
   std::size_t bytes;
 };
 std::vector<Extent> extents();
+
+// Calls look(base, bytes) for every live allocation that is no input; none is freed meanwhile.
+void visit_live(const std::function<void(std::uintptr_t, std::size_t)>& look);
+
+// Inputs lie in a monitor's memory. A process can read them, and the first write to one is reported; what is written
+// stays in this process. descriptor: of the monitor's memory, opened to be read alone.
+void set_inputs(int descriptor);
+SIMT_API void* map_input(std::uint64_t offset, std::size_t bytes);  // null if that fails
+bool in_input(std::uintptr_t address);
+
+// Lets the process go on that has faulted at an address of an input's pages, each of which it can read.
+struct InputFault {
+  bool found = false;
+  bool inside = false;       // of the input itself; else in the rest of its pages, which is opened on request alone
+  bool first = false;        // the first write to this input
+  std::uint64_t offset = 0;  // of the input in the monitor's memory
+};
+InputFault open_input(std::uintptr_t address, bool open_rest);
 
 // Opens the page of a fence that contains `address`, so that a kernel that accesses it keeps running. Returns false if
 // no fence contains it or too many pages are open. close_fences() closes all.

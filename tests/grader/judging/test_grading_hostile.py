@@ -58,7 +58,7 @@ def test_a_flood_of_sources_is_refused(judged):
 def test_of_many_builds_a_bounded_part_is_kept():
     """Does the judge's memory not grow with the number of builds that a submission makes up?"""
     ours, theirs = socket.socketpair()
-    process: Any = SimpleNamespace(sock=ours, alive=lambda: True, folders=[])
+    process: Any = SimpleNamespace(sock=ours, alive=lambda: True, folders=[], monitor=None)
     made = Client(process, Path("it.py"), print, 60.0)
     talk = Channel(theirs)
 

@@ -1,0 +1,270 @@
+"""Does the runtime obey a monitor whatever Python says, and report what launches did and who wrote which bytes?
+
+A process obeys one monitor for good, so that a child runs the kernels; here it is the monitor's own process as well.
+"""
+
+import json
+import mmap
+import os
+import subprocess
+import sys
+
+import pytest
+
+from simt.runtime.monitor import HEAD, MAGIC, ORDERS, TEXT_AT, Monitor, Orders, ReportError
+
+CODE = r"""
+import json, os, sys
+import torch
+import simt
+from simt.runtime import extension, library
+from simt.runtime.monitor import Monitor, Orders
+
+simt.warm_up()
+monitor = Monitor()
+assert library.obey_monitor(*map(os.dup, monitor.descriptors)) and monitor.is_obeyed()
+assert not library.obey_monitor(*map(os.dup, monitor.descriptors))
+extension.load_binder().report_torch()
+kernels = simt.load_inline(
+    "monitored",
+    "void add(torch::Tensor x, torch::Tensor y); void race(torch::Tensor x); void store(torch::Tensor x, int64_t i);",
+    '''
+__global__ void add_kernel(const float* x, float* y, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && i % 2) y[i] = x[i] + 1;
+}
+__global__ void race_kernel(float* x) { x[0] = x[0] + threadIdx.x; }
+__global__ void store_kernel(float* x, int i) { if (threadIdx.x == 3) x[i] = 5; }
+void add(torch::Tensor x, torch::Tensor y) {
+  add_kernel<<<(x.numel() + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+}
+void race(torch::Tensor x) { race_kernel<<<1, 32>>>(x.data_ptr<float>()); }
+void store(torch::Tensor x, int64_t i) { store_kernel<<<1, 32>>>(x.data_ptr<float>(), i); }
+''',
+    functions=["add", "race", "store"],
+)
+
+
+def order(**orders):
+    monitor.order(Orders(**orders))
+
+
+def lend(tensor, guard="end"):
+    offset = monitor.lend(tensor.numpy().tobytes(), guard)
+    return offset, extension.load_binder().map_input(offset, tensor.dtype, tuple(tensor.shape))
+
+
+found = {}
+x, y = torch.arange(100.0), torch.zeros(100)
+
+order(guard="end")
+kernels.add(x, y)
+kernels.add(x, y)
+library.take_launches()  # takes nothing from the report
+report = monitor.read()
+found["launches"] = report.launches, report.idle, report.checked, [(*key, n) for key, n in report.kinds.items()]
+
+order(idle=True)
+y = torch.zeros(100)
+with simt.run(idle=False):
+    kernels.add(x, y)
+report = monitor.read()
+found["idle"] = report.launches, report.idle, float(y.sum())
+
+order(check=True, guard="end")
+with simt.run(mode="plain"):
+    kernels.race(torch.zeros(1))
+library.take_findings()
+report = monitor.read()
+found["checks"] = report.checked, report.unprobed, [(f.check, f.kernel, f.warning) for f in report.findings]
+
+order(check=True)
+plain = extension.load_binder().load(kernels.__file__, 0, None)
+plain["race"](torch.zeros(1))
+found["unprobed"] = monitor.read().unprobed, len(monitor.read().findings)
+
+order(guard="end")
+offset, lent = lend(torch.arange(100.0))
+values = float(lent.sum())
+kernels.store(lent, 7)
+report = monitor.read()
+found["kernel's write"] = [
+    [(w.offset == offset, w.kernel, w.block, w.thread) for w in report.writes], values, float(lent[7])
+]
+found["place"] = library.input_writes()[0][4] is not None
+offset, lent = lend(torch.arange(100.0), "front")
+again = extension.load_binder().map_input(offset, torch.float32, (100,))
+order()
+lent.mul_(2)
+lent.mul_(2)
+found["host's write"] = [(w.offset == offset, w.kernel, w.block) for w in monitor.read().writes]
+found["untouched"] = float(again.sum())
+order(guard="end")
+offset, lent = lend(torch.arange(3.0))
+try:
+    kernels.store(lent, 3)
+except simt.KernelError as error:
+    found["next to it"] = error.reason, len(monitor.read().writes)
+
+order(guard="end", record=4, least=400)
+y = torch.zeros(100)
+kernels.add(x, y)
+y[0] = 3
+kernels.add(x, y)
+found["recorded"] = [
+    (r.by_kernel, r.launch, sorted(set(torch.frombuffer(bytearray(r.data), dtype=torch.float32).tolist()) - {0})[:3])
+    for r in monitor.read().recorded
+    if len(r.data) in (200, 400)
+]
+
+order(watch=100)
+torch.sigmoid(x)
+torch.exp(x[:50])
+found["operators"] = [name for name in monitor.read().operators if name in ("aten::sigmoid", "aten::exp")]
+print("RESULT", json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What a monitored process reported, by what it did."""
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=600, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    assert lines, done.stderr[-2000:]
+    return json.loads(lines[0].removeprefix("RESULT "))
+
+
+def test_launches_are_reported_once_each(found):
+    """Are launches counted by kernel, grid and block, although Python has taken its own list?"""
+    assert found["launches"] == [2, 0, 0, [["add_kernel", [4, 1, 1], [32, 1, 1], 2]]]
+
+
+def test_idle_launches_run_no_thread_whatever_the_options_say(found):
+    """Do the monitor's orders come before simt.run's options?"""
+    assert found["idle"] == [1, 1, 0.0]
+
+
+def test_checks_are_on_whatever_the_options_say(found):
+    """Are findings reported, and kept where Python takes its own?"""
+    checked, unprobed, findings = found["checks"]
+    assert (checked, unprobed) == (1, 0) and ["race", "race_kernel", False] in findings
+
+
+def test_a_build_without_probes_is_noticed(found):
+    """Is it reported that a function ran without the checks?"""
+    assert found["unprobed"] == [1, 0]
+
+
+def test_writes_to_inputs_are_reported(found):
+    """Is the first write to each input reported with its thread, and does the monitor's memory stay as it was?"""
+    assert found["kernel's write"] == [[[True, "store_kernel", [0, 0, 0], [3, 0, 0]]], 4950.0, 5.0] and found["place"]
+    assert found["host's write"] == [[True, "", None]]
+    assert found["untouched"] == 4950.0
+
+
+def test_a_write_next_to_an_input_is_out_of_bounds(found):
+    """Is a write behind an input an error of its own, and no change of the input?"""
+    assert found["next to it"] == ["out_of_bounds", 0]
+
+
+def test_who_wrote_which_bytes(found):
+    """Are the host's blocks reported before a launch, and the elements that it changes after it?"""
+    host = [values for by_kernel, launch, values in found["recorded"] if not by_kernel and launch == 1]
+    assert [1.0, 2.0, 3.0] in host  # x, which torch.arange wrote
+    assert [True, 1, [2.0, 4.0, 6.0]] in found["recorded"]  # x[i] + 1 for odd i
+    later = [values for by_kernel, launch, values in found["recorded"] if not by_kernel and launch == 2]
+    assert len(later) == 1 and later[0][0] == 3.0  # what the first launch wrote is not the host's
+    assert not [1 for by_kernel, launch, _ in found["recorded"] if by_kernel and launch == 2]  # it changed nothing
+
+
+def test_operators_are_reported_by_size(found):
+    """Are PyTorch's operators on large tensors reported, and no others?"""
+    assert found["operators"] == ["aten::sigmoid"]
+
+
+# --- the pages ---
+
+
+@pytest.fixture
+def monitor():
+    made = Monitor()
+    yield made
+    made.close()
+
+
+def test_the_other_process_can_write_to_the_report_alone(monitor):
+    """Are orders and inputs sealed against writing, also where a descriptor is opened anew?"""
+    orders, report, inputs = monitor.descriptors
+    for descriptor in (orders, inputs):
+        with pytest.raises(OSError):
+            os.pwrite(descriptor, b"x", 0)
+        for flags in (os.O_RDWR, os.O_WRONLY):
+            with pytest.raises(OSError):
+                again = os.open(f"/proc/self/fd/{descriptor}", flags)
+                mmap.mmap(again, 4096)
+                os.pwrite(again, b"x", 0)
+    os.pwrite(report, b"x", TEXT_AT)
+    monitor.lock()
+    with pytest.raises(OSError):
+        os.pwrite(report, b"x", TEXT_AT)
+    with pytest.raises(OSError):
+        mmap.mmap(report, 4096)
+
+
+def test_no_page_can_be_cut_short(monitor):
+    """Can the other process not make reading the report a fault?"""
+    for descriptor in monitor.descriptors:
+        with pytest.raises(OSError):
+            os.ftruncate(descriptor, 0)
+
+
+def test_orders_are_written_as_the_runtime_reads_them(monitor):
+    """Do all fields arrive, and does each order have a number of its own?"""
+    before = monitor.number
+    monitor.order(Orders(check=True, schedule=7, guard="front", seconds=2.5, idle=True, record=8, least=9, watch=10))
+    with mmap.mmap(monitor.descriptors[0], 4096, prot=mmap.PROT_READ) as page:
+        fields = ORDERS.unpack_from(page)
+    assert fields == (MAGIC, before + 1, 1, 2, 7, 2.5, 1, 1, 8, 9, 10)
+
+
+FORGED = {
+    "a size that is impossible": ((0, 0, 0, 0, 1 << 40), b""),
+    "a text that is no JSON": ((1, 0, 0, 0, 0), b"{"),
+    "JSON of another kind": ((1, 0, 0, 0, 0), b'{"launches": 3, "more": false, "operators": [], "findings": []}'),
+    "too many launches": (
+        (1, 0, 0, 0, 0),
+        json.dumps({
+            "launches": [["k", [1, 1, 1], [1, 1, 1], 1]] * 257, "more": False, "operators": [], "findings": [],
+        }).encode(),
+    ),
+    "a number that is too large": (
+        (1, 0, 0, 0, 0),
+        json.dumps({
+            "launches": [["k", [1, 1, 1], [1, 1, 1], 2**80]], "more": False, "operators": [], "findings": [],
+        }).encode(),
+    ),
+    "nesting": ((1, 0, 0, 0, 0), b"[" * 100_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_report_is_an_error_of_one_kind(monitor, what):
+    """Does nothing that stands in the report raise anything else?"""
+    counts, text = FORGED[what]
+    os.pwrite(monitor.descriptors[1], HEAD.pack(monitor.number, *counts, 0, 0, len(text), 0, 0), 0)
+    os.pwrite(monitor.descriptors[1], text, TEXT_AT)
+    with pytest.raises(ReportError):
+        monitor.read()
+
+
+def test_lent_bytes_lie_at_the_page_that_was_asked_for(monitor):
+    """Does an input end, or begin, at a page's edge, and is the rest of its pages poison?"""
+    end, front = monitor.lend(b"x" * 100, "end"), monitor.lend(b"y" * 100, "front")
+    assert end is not None and front is not None
+    assert (end + 112) % mmap.PAGESIZE == 0 and front % mmap.PAGESIZE == 0
+    data = os.pread(monitor.descriptors[2], 2 * mmap.PAGESIZE, 0)
+    assert data[end : end + 100] == b"x" * 100 and data[front : front + 100] == b"y" * 100
+    assert data[end - 4 : end] == data[front + 100 : front + 104] == bytes.fromhex("c67fc67f")
+    assert monitor.lend(b"", "end") is None
+    monitor.take_back()
+    assert monitor.lend(b"z" * 100, "front") == 0
