@@ -9,6 +9,7 @@ whether the submission built a kernel, and which operators ran.
 from __future__ import annotations
 
 import ast
+import contextlib
 
 import torch
 
@@ -75,52 +76,73 @@ def examine_forward(context: Context, stage: Stage) -> None:
 
 
 def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
-    """Return the operators that the problem does not allow, and in a sentence what else the host computed."""
+    """Return the operators that the problem does not allow, and in a sentence what else the host computed.
+
+    Raises FindingError where forward fails on other values than before.
+    """
     allowed = context.problem.allowed_operators
     if allowed is None:
         return [], ""
     trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
     session, least = context.session, _least(trial)
+    used = _list_told_operators(context, trial, least)
+    if allowed or session.client.monitor is None:
+        return [one for one in used if one.name not in allowed], ""
+    other = _make_other_trial(context, trial)
+    if other is None:
+        return used, ""
+    session.construct(other, "end")
+    (call,) = session.run_forward(other, How(unseen=least))
+    if call.difference is not None:
+        raise FindingError(findings.of_difference(call.difference, call.run.launches))
+    results = [
+        Result(got, expected, eager, noise, other.case)
+        for got, expected, eager, noise in zip(call.outputs, other.expected, other.eager, other.noise)
+    ]
+    report = session.client.report
+    return _add_seen(used, report), find_host_work(results, other.instance.inputs, report, least)
+
+
+def _list_told_operators(context: Context, trial: Trial, least: int) -> list[protocol.Operator]:
+    """Return the operators of forward that the worker reports, with their lines."""
     try:
-        if not context.gpu:  # other values: memory still holds the results of earlier runs
-            instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
-            trial = prepare_trial(trial.case, instance)
-        session.construct(trial, "end")
-        (call,) = session.run_forward(trial, How(watch=least, record=not allowed and not context.gpu))
-    except (FindingError, ProblemError):  # a forward that cannot be watched; its results have been judged
-        return [], ""
+        context.session.construct(trial, "end")
+        (call,) = context.session.run_forward(trial, How(watch=least))
+    except FindingError:  # a forward that cannot be watched from Python; its results have been judged
+        return []
     finally:
         context.release_memory()
-    used = _list_used(call.run.operators, session.client.report, allowed)
-    if allowed or session.client.monitor is None or call.difference is not None:
-        return used, ""
-    results = [
-        Result(got, expected, eager, noise, trial.case)
-        for got, expected, eager, noise in zip(call.outputs, trial.expected, trial.eager, trial.noise)
-    ]
-    return used, find_host_work(results, trial.instance.inputs, session.client.report, least)
+    return call.run.operators
 
 
-def _list_used(claimed: list[protocol.Operator], report: Report, allowed: frozenset[str]) -> list[protocol.Operator]:
-    """Return the operators that are not allowed: those that the worker names, with their lines, and those that simt's
-    runtime has seen in whatever thread and language.
-    """
-    lines = {one.name: one.line for one in claimed}
+def _make_other_trial(context: Context, trial: Trial) -> Trial | None:
+    """Return the case with other values: memory still holds the results of earlier runs. None if Model takes none."""
+    try:
+        instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
+        return prepare_trial(trial.case, instance)
+    except ProblemError:
+        return None
+
+
+def _add_seen(told: list[protocol.Operator], report: Report) -> list[protocol.Operator]:
+    """Return the operators that the worker reports, and those that simt's runtime has seen in whatever thread."""
+    lines = {one.name: one.line for one in told}
     seen = [name.removeprefix("aten::") for name in report.operators if name.startswith("aten::")]
-    lines |= {name: lines.get(name) for name in seen if name in lines or computes(name)}
-    return [protocol.Operator(name, line) for name, line in lines.items() if name not in allowed]
+    lines |= {name: None for name in seen if name not in lines and computes(name)}
+    return [protocol.Operator(name, line) for name, line in lines.items()]
 
 
 def computes(name: str) -> bool:
-    """Return whether an operator of PyTorch computes something: it is no view, moves no elements, and is not made up
-    of other operators, which are seen themselves.
+    """Return whether an operator of PyTorch computes tensors: it is no view, moves no elements, and is not made up of
+    other operators, which are seen themselves.
     """
     packet = getattr(torch.ops.aten, name, None)
     if packet is None or name in MOVING:
         return False
     overloads = [getattr(packet, each) for each in packet.overloads()]
     composite = "CompositeImplicitAutograd"
-    return not any(
+    makes_tensors = any("Tensor" in str(one.type) for each in overloads for one in each._schema.returns)
+    return makes_tensors and not any(
         each.is_view or torch._C._dispatch_has_kernel_for_dispatch_key(each.name(), composite) for each in overloads
     )
 
@@ -167,22 +189,27 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
     allowed = context.problem.allowed_operators
     if allowed is None:
         return [], ""
-    least = _least(trial)
-    try:
-        instance = context.problem.instantiate(trial.case, context.request.seed ^ OTHER_SEED, context.device)
-        trial = prepare_trial(trial.case, instance)
-        right = compute_expected_gradients(context.problem, trial, context.request.seed ^ OTHER_SEED)
-        context.session.construct(trial, "end")
-        one = context.session.run_backward(trial, right, How(watch=least, record=not allowed))
-    except (FindingError, ProblemError):
-        return [], ""
-    reply = one.reply
-    if not reply.launches:
-        return [], ""
-    report = context.session.client.report
-    used = _list_used(reply.operators, report, allowed | OF_AUTOGRAD)
-    if allowed or context.session.client.monitor is None or not _are_right(right, one.made):
+    session, least = context.session, _least(trial)
+    used: list[protocol.Operator] = []
+    with contextlib.suppress(FindingError):  # a backward that cannot be watched from Python
+        session.construct(trial, "end")
+        reply = session.run_backward(trial, right, How(watch=least)).reply
+        used = [one for one in reply.operators if one.name not in allowed | OF_AUTOGRAD] if reply.launches else []
+    other = None if allowed or session.client.monitor is None else _make_other_trial(context, trial)
+    if other is None:
         return used, ""
+    try:
+        right = compute_expected_gradients(context.problem, other, context.request.seed ^ OTHER_SEED)
+    except ProblemError:
+        return used, ""
+    session.construct(other, "end")
+    one = session.run_backward(other, right, How(unseen=least))
+    report = session.client.report
+    if not one.reply.launches:
+        return used, ""
+    if not _are_right(right, one.made):
+        message = f"{EXPLANATIONS[Reason.wrong_gradient]} Other values than those of the cases show it."
+        raise FindingError(Finding(Reason.wrong_gradient, message, [Evidence(case=trial.case.name)]))
     results = [
         Result(got, expected, eager, noise, Case(""), reduction)
         for got, expected, eager, noise, reduction in zip(
@@ -190,9 +217,10 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
         )
         if got is not None
     ]
+    seen = [each for each in _add_seen(used, report) if each.name not in OF_AUTOGRAD]
     summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
-    given = [*trial.instance.inputs, *right.upstream, *trial.eager]
-    return used, find_host_work(results, given, report, least, summed)
+    given = [*other.instance.inputs, *right.upstream, *other.eager]
+    return seen, find_host_work(results, given, report, least, summed)
 
 
 def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:

@@ -1,6 +1,6 @@
 """Find out who computed a result first: a kernel, or the host's code, whatever language it is written in.
 
-In a run with How(record=True) simt's runtime reports before each launch the bytes that the host has changed since the
+In a run with How(unseen=…) simt's runtime reports before each launch the bytes that the host has changed since the
 last one, and after it the elements that the kernel has changed. A result is the kernels' work if they are the first to
 write its values to memory. If the host has them in memory before, kernels only pass them on; if no kernel writes them,
 the host makes them from something else. Values that are copied, converted, cut or permuted after a kernel has written

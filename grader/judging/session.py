@@ -54,8 +54,8 @@ class How:
     schedule: of threads and blocks on the CPU, "forward" or "reverse". guard: which end of each tensor lies at an
     inaccessible page, "front", "end" or None. check: with all of simt's checks on. idle: kernels are launched and run
     no thread; of a backward pass, those of backward alone. watch: have PyTorch's operators on tensors of at least so
-    many elements reported, of a backward pass those of backward alone; 0: none. record: have simt's runtime report who
-    writes which bytes, of a backward pass in backward alone.
+    many elements reported by the worker, of a backward pass those of backward alone; 0: none. unseen: have simt's
+    runtime report such operators, and who writes which bytes, without a word to the worker; 0: no.
     """
 
     schedule: str = "forward"
@@ -63,7 +63,7 @@ class How:
     check: bool = False
     idle: bool = False
     watch: int = 0
-    record: bool = False
+    unseen: int = 0
 
 
 IN_ORDER = How()
@@ -226,12 +226,13 @@ class Session:
 
         outputs: what the run should return.
         """
-        orders = dataclasses.replace(make_orders(command), idle=how.idle, watch=how.watch)
+        orders = dataclasses.replace(make_orders(command), idle=how.idle, watch=how.unseen)
         floating = [one for one in outputs if one.is_floating_point() and one.numel()]
-        if not how.record or not floating:
+        if not how.unseen or not floating:
             return orders
         least = min(one.numel() for one in floating)  # bytes: an element has one at least
-        return dataclasses.replace(orders, record=min(one.element_size() for one in floating), least=least)
+        element = max(4, min(one.element_size() for one in floating))  # halves are compared as they come from floats
+        return dataclasses.replace(orders, record=element, least=least)
 
     def _collect_outputs(self, trial: Trial, run: protocol.Run, position: int) -> list[torch.Tensor]:
         """Return a run's tensors; one that was not sent has its shape and dtype alone, on the device "meta"."""

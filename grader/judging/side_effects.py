@@ -18,8 +18,9 @@ def find_side_effects(trial: Trial, calls: list[Call], session: Session) -> list
     case, found = trial.case.name, []
     modified = sorted({n for call in calls for n in call.modified})
     if modified and not modifies_inputs(trial):
-        message = f"forward changed {_list_inputs(modified)}: write to a new tensor."
-        found.append(Finding(Reason.input_modified, message, _describe_writes(trial, calls, session)))
+        writes = _list_writes(calls, session)
+        message = f"forward changed {_list_inputs(modified)}: write to a new tensor.{_describe_writes(writes)}"
+        found.append(Finding(Reason.input_modified, message, [Evidence(case=case), *writes]))
     aliases = sorted({n for call in calls for n in call.run.aliases})
     if aliases and not _model_aliases(trial):
         message = f"The output shares memory with {_list_inputs(aliases)}: write to a new tensor."
@@ -68,15 +69,21 @@ def _find_nondeterminism(trial: Trial, calls: list[Call], gpu: bool) -> list[Fin
     return [Finding(Reason.nondeterministic, message, evidence)]
 
 
-def _describe_writes(trial: Trial, calls: list[Call], session: Session) -> list[Evidence]:
-    """Return where kernels wrote to inputs, as far as simt's runtime has seen it; the case alone if it has not."""
-    evidence = []
-    for call in calls[:1]:
-        for write in call.writes.values():
-            one = facts.describe_write(write, call.run.written, session.source, session.client.sources)
-            one.case = trial.case.name
-            evidence.append(one)
-    return evidence or [Evidence(case=trial.case.name)]
+def _list_writes(calls: list[Call], session: Session) -> list[Evidence]:
+    """Return where kernels of the first call wrote to inputs first, as far as simt's runtime has seen it."""
+    written, strings = calls[0].run.written, session.client.sources
+    found = (facts.describe_write(write, written, session.source, strings) for write in calls[0].writes.values())
+    return [one for one in found if one.kernel]
+
+
+def _describe_writes(writes: list[Evidence]) -> str:
+    """Return a sentence on the first of the writes; empty if there is none."""
+    one = writes[0] if writes else Evidence()
+    if one.thread is None or one.block is None:
+        return ""
+    where = f" in line {one.line}" if one.line else ""
+    thread, block = tuple(one.thread), tuple(one.block)
+    return f" Kernel `{one.kernel}` writes to it{where}, first in thread {thread} of block {block}."
 
 
 def _model_aliases(trial: Trial) -> bool:
