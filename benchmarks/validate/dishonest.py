@@ -1,0 +1,165 @@
+"""Grade every dishonest submission at each level of the sandbox, and count how many achieve what they want.
+
+    python benchmarks/validate/dishonest.py [--level LEVEL …] [--only TEXT] [--json] [--readme]
+
+The files are tests/specimens/dishonest, each graded in a batch with an honest file (tests/arena). A file has achieved
+something if it passed, stopped or misled the grader, read or changed what is not its own, reached a service, changed
+the honest file's verdict, or left a process, a file, a mount or memory behind. Files that should achieve nothing are
+graded six in a batch; a batch with any surprise is graded again, file by file.
+
+--json keeps the results in data/dishonest.json after each batch, and goes on where an earlier run stopped: a file that
+has a result at a level, and has not changed since, is not graded again. --readme writes that file's table into
+benchmarks/README.md. The exit status is 1 if a result is another one than the table of the specimens promises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.machine import describe_machine
+from benchmarks.paths import DATA_FOLDER
+from benchmarks.publish.tables import describe_source, make_table_with_source, show_table, write_section
+from benchmarks.timing.sandbox import list_levels
+from tests.arena.arena import Arena
+from tests.arena.specimen import CLASSES, Attempt, Specimen, read_specimens
+
+DATA = DATA_FOLDER / "dishonest.json"
+LEVELS = ("bubblewrap", "landlock", "none")
+TOGETHER = 6  # files in one batch
+HEADS = ["they try to", "files", *(f"{level}: {what}" for level in LEVELS for what in ("stopped", "achieved"))]
+
+Results = dict[str, dict[str, dict]]  # by level and name
+
+
+def make_digest(specimen: Specimen) -> str:
+    """Return what changes with a specimen and with its row in expected.toml."""
+    return hashlib.sha256(specimen.file.read_bytes() + repr(specimen).encode()).hexdigest()[:16]
+
+
+def make_batches(specimens: Sequence[Specimen], level: str) -> Iterator[list[Specimen]]:
+    """Divide specimens into batches: by itself what should achieve something here, or is handed in otherwise."""
+    plain = [one for one in specimens if level not in one.succeeds_at and is_plain(one)]
+    for _, alike in itertools.groupby(sorted(plain, key=lambda one: one.problem), key=lambda one: one.problem):
+        waiting = list(alike)
+        while waiting:
+            yield waiting[:TOGETHER]
+            del waiting[:TOGETHER]
+    yield from ([one] for one in specimens if one not in plain)
+
+
+def is_plain(specimen: Specimen) -> bool:
+    """Return whether a specimen can be in a batch with others."""
+    return not specimen.refused and specimen.names_problem and not specimen.handed_in_as
+
+
+def attempt(arena: Arena, batch: list[Specimen]) -> Iterator[Attempt]:
+    """Grade a batch; file by file where anything in it surprises."""
+    if len(batch) > 1:
+        attempts, harms = arena.attempt_together(batch)
+        if not harms and not any(one.find_mistake() for one in attempts):
+            yield from attempts
+            return
+    for specimen in batch:
+        made = arena.attempt(specimen)
+        yield arena.attempt(specimen) if made.find_mistake() else made  # a loaded machine may be late once
+
+
+def describe(made: Attempt) -> dict:
+    """Return what the data file keeps of an attempt."""
+    verdict, mistake = made.verdict, made.find_mistake()
+    stage = verdict.first_problem if verdict else None
+    words = [verdict.outcome, *([stage.name, stage.reason] if stage else [])] if verdict else ["refused"]
+    kept = {"digest": make_digest(made.specimen), "verdict": " ".join(map(str, words)), "achieved": made.harms}
+    return kept | {"seconds": round(made.seconds, 1)} | ({"mistake": mistake} if mistake else {})
+
+
+def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) -> Iterator[None]:
+    """Add what is missing to the results; yields after each file."""
+    for level in levels:
+        known = results.setdefault(level, {})
+        missing = [
+            one
+            for one in specimens
+            if level in one.levels and known.get(one.name, {}).get("digest") != make_digest(one)
+        ]
+        if not missing:
+            continue
+        with tempfile.TemporaryDirectory(prefix="dishonest-") as folder:
+            arena = Arena(level, Path(folder))
+            try:
+                for batch in make_batches(missing, level):
+                    for made in attempt(arena, batch):
+                        known[made.specimen.name] = described = describe(made)
+                        click.echo(f"{level:10} {made.specimen.name:30} {_summarize(described)}", err=True)
+                        yield
+            finally:
+                arena.close()
+
+
+def _summarize(described: dict) -> str:
+    return described.get("mistake") or f"{described['verdict']} {'; '.join(described['achieved'])[:150]}"
+
+
+def make_rows(results: Results, specimens: list[Specimen]) -> list[list[str]]:
+    """Return cells under HEADS: a row for each class of files, and one for all."""
+    groups = {words: [one for one in specimens if one.group == name] for name, words in CLASSES.items()}
+    groups = {words: found for words, found in groups.items() if found} | {"all": specimens}
+    rows = []
+    for words, group in groups.items():
+        row = [words, str(len(group))]
+        for level in LEVELS:
+            known = [results[level][one.name] for one in group if one.name in results.get(level, {})]
+            achieved = sum(bool(one["achieved"]) for one in known)
+            row += [str(len(known) - achieved), str(achieved)] if known else ["–", "–"]
+        rows.append(row)
+    return rows
+
+
+def _load() -> dict:
+    return json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
+
+
+def _save(results: Results, levels: Sequence[str]) -> None:
+    """Write the results of these levels into the data file; another run may do those of another level meanwhile."""
+    merged = _load().get("results", {}) | {level: results[level] for level in levels if level in results}
+    data = {"machine": describe_machine(), "results": merged}
+    DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+@click.command(help=__doc__)
+@click.option("--level", "chosen", multiple=True, type=click.Choice(LEVELS), help="Without it, all of the machine's.")
+@click.option("--only", default="", help="Files whose names contain this text.")
+@click.option("--json", "keep", is_flag=True, help="Keep the results in data/dishonest.json.")
+@click.option(
+    "--readme", is_flag=True, help="Write the data file's table into benchmarks/README.md; alone, measure nothing."
+)
+def main(chosen: tuple[str, ...], only: str, keep: bool, readme: bool) -> None:
+    import simt
+
+    specimens = read_specimens()
+    results: Results = _load().get("results", {}) if keep or readme else {}
+    if keep or not readme:
+        simt.warm_up()
+        levels = [level for level in chosen or LEVELS if level in list_levels()]
+        for _ in measure(levels, [one for one in specimens if only in one.name], results):
+            if keep:
+                _save(results, levels)
+        show_table(HEADS, make_rows(results, specimens))
+    if readme:
+        source = describe_source(_load()["machine"], "validate/dishonest.py --json --readme")
+        write_section("dishonest", make_table_with_source(HEADS, make_rows(results, specimens), source))
+    sys.exit(any("mistake" in one for known in results.values() for one in known.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Read what is expected of each dishonest submission, and compare it with what became of one."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grader.verdict import Outcome, Verdict
+from grader.worker.levels import Level
+
+ROOT = Path(__file__).resolve().parents[2]
+SPECIMENS = ROOT / "tests" / "specimens" / "dishonest"
+TABLE = SPECIMENS / "expected.toml"
+# The names of the classes, and what the files of each try.
+CLASSES = {
+    "view": "read what the sandbox hides, or reach something outside it",
+    "judge": "harm the judge by what the worker leaves or sends",
+    "reason": "choose the verdict's reason, or keep the judge busy",
+    "facts": "lie about facts that the worker reports",
+    "time": "look faster than they are",
+    "kernels": "pass without a kernel of their own",
+    "left": "leave something behind",
+    "open": "run without a sandbox, or in the judge itself",
+}
+OWN_SECONDS = 40.0  # for the submission's own code; a loaded machine needs some of it to start
+
+
+@dataclass(frozen=True)
+class Specimen:
+    """A row of expected.toml; the head of that file explains the fields."""
+
+    name: str
+    group: str
+    problem: str = "logsumexp"
+    device: str = "cpu"
+    outcome: str = "failed"
+    stage: str = "build"
+    reason: str = "import_error"
+    says: str = ""
+    refused: str = ""
+    handed_in_as: str = ""
+    kind: str = "file"
+    beside: tuple[str, ...] = ()
+    plants: tuple[str, ...] = ()
+    levels: tuple[str, ...] = tuple(Level)
+    succeeds_at: tuple[str, ...] = ()
+    seconds: float = OWN_SECONDS
+    names_problem: bool = True
+
+    @property
+    def file(self) -> Path:
+        """Return the specimen's file."""
+        return SPECIMENS / f"{self.name}.py"
+
+
+def read_specimens(device: str = "cpu") -> list[Specimen]:
+    """Return the rows of expected.toml for this device."""
+    made = []
+    for name, row in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
+        values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+        made.append(Specimen(name=name, group=values.pop("class"), **values))
+    return [one for one in made if one.device == device]
+
+
+@dataclass
+class Attempt:
+    """What became of one batch.
+
+    verdict: on the dishonest file, None if it was not graded. harms: what it achieved, in words. status: the command's
+    exit status, None if it had to be stopped.
+    """
+
+    specimen: Specimen
+    level: Level
+    verdict: Verdict | None = None
+    harms: list[str] = field(default_factory=list)
+    status: int | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    def find_mistake(self) -> str:
+        """Return how the result differs from what expected.toml promises for this level; empty if it does not."""
+        if self.level in self.specimen.succeeds_at:
+            return "" if self.harms else f"it achieves nothing at level {self.level}: is the attack real?"
+        return "; ".join(self.harms) or self._compare_verdict()
+
+    def _compare_verdict(self) -> str:
+        wanted, verdict = self.specimen, self.verdict
+        if wanted.refused:
+            is_refused = self.status not in (0, 1, None) and verdict is None and wanted.refused in self.printed
+            return "" if is_refused else f"it is not refused: {self.printed[-500:]}"
+        if verdict is None:
+            return f"it has no verdict: {self.printed[-500:]}"
+        promised, seen = [wanted.outcome], [verdict.outcome.value]
+        message = ""
+        if verdict.outcome is not Outcome.passed:
+            stage = verdict.first_problem
+            message, seen = stage.message, [*seen, stage.name.value, str(stage.reason)]
+        if wanted.outcome != Outcome.passed:
+            promised += [wanted.stage, wanted.reason]
+        if seen != promised:
+            return f"expected {' '.join(promised)}, got {' '.join(seen)}: {message}"
+        return "" if wanted.says in message else f"its message does not contain {wanted.says!r}: {message}"
