@@ -5,7 +5,7 @@
 The files are tests/specimens/dishonest, each graded in a batch with an honest file (tests/arena). A file has achieved
 something if it passed, stopped or misled the grader, read or changed what is not its own, reached a service, changed
 the honest file's verdict, or left a process, a file, a mount or memory behind. Files that should achieve nothing are
-graded six in a batch; a batch with any surprise is graded again, file by file.
+graded together; what surprises is graded again by itself.
 
 --json keeps the results in data/dishonest.json after each batch, and goes on where an earlier run stopped: a file that
 has a result at a level, and has not changed since, is not graded again. --readme writes that file's table into
@@ -31,19 +31,20 @@ from benchmarks.paths import DATA_FOLDER
 from benchmarks.publish.tables import describe_source, make_table_with_source, show_table, write_section
 from benchmarks.timing.sandbox import list_levels
 from tests.arena.arena import Arena
-from tests.arena.specimen import CLASSES, Attempt, Specimen, read_specimens
+from tests.arena.specimen import CLASSES, Attempt, Specimen, find_mistake, read_specimens
 
 DATA = DATA_FOLDER / "dishonest.json"
 LEVELS = ("bubblewrap", "landlock", "none")
-TOGETHER = 6  # files in one batch
+TOGETHER = 14  # files in one batch
 HEADS = ["they try to", "files", *(f"{level}: {what}" for level in LEVELS for what in ("stopped", "achieved"))]
 
 Results = dict[str, dict[str, dict]]  # by level and name
 
 
 def make_digest(specimen: Specimen) -> str:
-    """Return what changes with a specimen and with its row in expected.toml."""
-    return hashlib.sha256(specimen.file.read_bytes() + repr(specimen).encode()).hexdigest()[:16]
+    """Return what changes with a specimen and with how it is graded; what is promised of it does not count."""
+    how = specimen.problem, specimen.plants, specimen.kind, specimen.handed_in_as, specimen.beside, specimen.seconds
+    return hashlib.sha256(specimen.file.read_bytes() + repr(how).encode()).hexdigest()[:16]
 
 
 def make_batches(specimens: Sequence[Specimen], level: str) -> Iterator[list[Specimen]]:
@@ -63,24 +64,20 @@ def is_plain(specimen: Specimen) -> bool:
 
 
 def attempt(arena: Arena, batch: list[Specimen]) -> Iterator[Attempt]:
-    """Grade a batch; file by file where anything in it surprises."""
-    if len(batch) > 1:
-        attempts, harms = arena.attempt_together(batch)
-        if not harms and not any(one.find_mistake() for one in attempts):
-            yield from attempts
-            return
-    for specimen in batch:
-        made = arena.attempt(specimen)
-        yield arena.attempt(specimen) if made.find_mistake() else made  # a loaded machine may be late once
+    """Grade a batch, and then by itself what surprises in it; each file where the batch as a whole does."""
+    attempts, harms = arena.attempt_together(batch)
+    if len(batch) == 1:
+        attempts[0].harms += harms
+        yield attempts[0]
+        return
+    for made in attempts:
+        yield arena.attempt(made.specimen) if harms or made.find_mistake() else made
 
 
 def describe(made: Attempt) -> dict:
     """Return what the data file keeps of an attempt."""
-    verdict, mistake = made.verdict, made.find_mistake()
-    stage = verdict.first_problem if verdict else None
-    words = [verdict.outcome, *([stage.name, stage.reason] if stage else [])] if verdict else ["refused"]
-    kept = {"digest": make_digest(made.specimen), "verdict": " ".join(map(str, words)), "achieved": made.harms}
-    return kept | {"seconds": round(made.seconds, 1)} | ({"mistake": mistake} if mistake else {})
+    kept = {"digest": make_digest(made.specimen), "verdict": made.words, "achieved": made.harms}
+    return kept | {"seconds": round(made.seconds, 1)}
 
 
 def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) -> Iterator[None]:
@@ -99,15 +96,26 @@ def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) 
             try:
                 for batch in make_batches(missing, level):
                     for made in attempt(arena, batch):
-                        known[made.specimen.name] = described = describe(made)
-                        click.echo(f"{level:10} {made.specimen.name:30} {_summarize(described)}", err=True)
+                        known[made.specimen.name] = describe(made)
+                        achieved = "; ".join(made.harms)[:150]
+                        line = f"{level:10} {made.specimen.name:28} {made.seconds:4.0f} s {made.words} {achieved}"
+                        click.echo(
+                            f"{line}\n    MISTAKE: {mistake}" if (mistake := made.find_mistake()) else line, err=True
+                        )
                         yield
             finally:
                 arena.close()
 
 
-def _summarize(described: dict) -> str:
-    return described.get("mistake") or f"{described['verdict']} {'; '.join(described['achieved'])[:150]}"
+def find_mistakes(results: Results, specimens: list[Specimen]) -> list[str]:
+    """Return the results that are others than expected.toml promises."""
+    return [
+        f"{level}: {one.name}: {mistake}"
+        for level, known in results.items()
+        for one in specimens
+        if one.name in known
+        and (mistake := find_mistake(one, level, known[one.name]["verdict"], known[one.name]["achieved"]))
+    ]
 
 
 def make_rows(results: Results, specimens: list[Specimen]) -> list[list[str]]:
@@ -158,7 +166,10 @@ def main(chosen: tuple[str, ...], only: str, keep: bool, readme: bool) -> None:
     if readme:
         source = describe_source(_load()["machine"], "validate/dishonest.py --json --readme")
         write_section("dishonest", make_table_with_source(HEADS, make_rows(results, specimens), source))
-    sys.exit(any("mistake" in one for known in results.values() for one in known.values()))
+    mistakes = find_mistakes(results, specimens)
+    for mistake in mistakes:
+        click.echo(mistake)
+    sys.exit(bool(mistakes))
 
 
 if __name__ == "__main__":

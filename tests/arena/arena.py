@@ -57,9 +57,7 @@ class Arena:
         self.services = machine.Services()
         self.master, self.terminal = pty.openpty()
         self.spare = folder.resolve() / "caches"
-        self.folder = (
-            folder.resolve() / f"arena-{self.services.port}-{os.path.basename(os.ttyname(self.terminal))}"
-        )
+        self.folder = folder.resolve() / f"arena-{self.services.port}-{os.path.basename(os.ttyname(self.terminal))}"
         self.folder.mkdir(parents=True)
         self.services.listen(self.folder)
         self._furnish()

@@ -32,8 +32,10 @@ class Services:
     def listen(self, folder: Path) -> None:
         """Bind the other sockets: `socket` and `datagrams` in a folder, and the folder's name."""
         self.abstract.bind(f"\0{folder.name}")
-        self.stream.bind(_through_descriptor(folder, "socket"))
-        self.datagrams.bind(_through_descriptor(folder, "datagrams"))
+        descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+        for one, name in ((self.stream, "socket"), (self.datagrams, "datagrams")):
+            one.bind(f"/proc/self/fd/{descriptor}/{name}")  # a socket's path has at most 107 characters
+        os.close(descriptor)
         for one in (self.abstract, self.stream):
             one.listen()
 
@@ -54,11 +56,6 @@ class Services:
         """Close all sockets."""
         for one in (self.network, self.abstract, self.stream, self.datagrams):
             one.close()
-
-
-def _through_descriptor(folder: Path, name: str) -> str:
-    """Return a short path of a file in a folder: a socket's has at most 107 characters. The descriptor stays open."""
-    return f"/proc/self/fd/{os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}/{name}"
 
 
 @contextlib.contextmanager
@@ -133,11 +130,9 @@ def list_files(folder: Path, tops: list[str]) -> dict[str, str]:
 
 
 def measure(folder: Path) -> tuple[int, int]:
-    """Return the bytes and the entries in a folder, which may hold anything."""
-    used = entries = 0
-    for _, folders, files, descriptor in os.fwalk(folder):
-        entries += len(folders) + len(files)
-        for name in files:
-            with contextlib.suppress(OSError):
-                used += 512 * os.lstat(name, dir_fd=descriptor).st_blocks
-    return used, entries
+    """Return the bytes and the entries in a folder, in which folders may be deeper than any path."""
+    counts = []
+    for options in (["--block-size=1"], ["--inodes"]):
+        done = subprocess.run(["du", "-s", *options, str(folder)], capture_output=True, text=True, check=False)
+        counts.append(int((done.stdout or "0").split()[0]))
+    return counts[0], counts[1]

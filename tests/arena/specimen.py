@@ -53,6 +53,13 @@ class Specimen:
         """Return the specimen's file."""
         return SPECIMENS / f"{self.name}.py"
 
+    @property
+    def promised(self) -> str:
+        """Return the words of the promised verdict."""
+        if self.refused or self.outcome == Outcome.passed:
+            return "refused" if self.refused else "passed"
+        return f"{self.outcome} {self.stage} {self.reason}"
+
 
 def read_specimens(device: str = "cpu") -> list[Specimen]:
     """Return the rows of expected.toml for this device."""
@@ -79,26 +86,31 @@ class Attempt:
     printed: str = ""
     seconds: float = 0.0
 
+    @property
+    def words(self) -> str:
+        """Return the verdict's outcome, stage and reason."""
+        if self.verdict is None:
+            return "refused" if self.status not in (0, 1, None) else "no verdict"
+        if self.verdict.outcome is Outcome.passed:
+            return "passed"
+        stage = self.verdict.first_problem
+        return f"{self.verdict.outcome} {stage.name} {stage.reason}"
+
     def find_mistake(self) -> str:
         """Return how the result differs from what expected.toml promises for this level; empty if it does not."""
-        if self.level in self.specimen.succeeds_at:
-            return "" if self.harms else f"it achieves nothing at level {self.level}: is the attack real?"
-        return "; ".join(self.harms) or self._compare_verdict()
+        message = (
+            "" if self.verdict is None or self.verdict.first_problem is None else self.verdict.first_problem.message
+        )
+        wanted = self.specimen
+        if mistake := find_mistake(wanted, self.level, self.words, self.harms):
+            return f"{mistake}: {message or self.printed[-500:]}"
+        if self.level in wanted.succeeds_at or (wanted.says in message and wanted.refused in self.printed):
+            return ""
+        return f"{wanted.says or wanted.refused!r} is not said: {message or self.printed[-500:]}"
 
-    def _compare_verdict(self) -> str:
-        wanted, verdict = self.specimen, self.verdict
-        if wanted.refused:
-            is_refused = self.status not in (0, 1, None) and verdict is None and wanted.refused in self.printed
-            return "" if is_refused else f"it is not refused: {self.printed[-500:]}"
-        if verdict is None:
-            return f"it has no verdict: {self.printed[-500:]}"
-        promised, seen = [wanted.outcome], [verdict.outcome.value]
-        message = ""
-        if verdict.outcome is not Outcome.passed:
-            stage = verdict.first_problem
-            message, seen = stage.message, [*seen, stage.name.value, str(stage.reason)]
-        if wanted.outcome != Outcome.passed:
-            promised += [wanted.stage, wanted.reason]
-        if seen != promised:
-            return f"expected {' '.join(promised)}, got {' '.join(seen)}: {message}"
-        return "" if wanted.says in message else f"its message does not contain {wanted.says!r}: {message}"
+
+def find_mistake(specimen: Specimen, level: str, words: str, harms: list[str]) -> str:
+    """Return how a result differs from what is promised; empty if it does not. words: of the verdict."""
+    if level in specimen.succeeds_at:
+        return "" if harms else f"it achieves nothing at level {level}, is the attack real?"
+    return "; ".join(harms) or ("" if words == specimen.promised else f"expected {specimen.promised}, got {words}")

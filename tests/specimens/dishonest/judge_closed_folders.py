@@ -5,7 +5,7 @@ import os
 import torch.nn as nn
 
 for variable in ("TORCH_EXTENSIONS_DIR", "TMPDIR"):
-    path = os.path.join(os.environ[variable], "closed")
+    path = os.path.join(os.environ[variable], f"closed{os.getpid()}")
     os.makedirs(os.path.join(path, "inner", "most"))
     for place in (os.path.join(path, "inner", "most"), os.path.join(path, "inner"), path):
         os.chmod(place, 0)

@@ -8,7 +8,10 @@ for variable in ("TORCH_EXTENSIONS_DIR", "TMPDIR"):
     here = os.open(os.environ[variable], os.O_RDONLY)
     for letter in range(48):
         name = chr(65 + letter % 26) * 255
-        os.mkdir(name, dir_fd=here)
+        try:
+            os.mkdir(name, dir_fd=here)
+        except FileExistsError:
+            pass  # of the last time
         inner = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(here)
         here = inner
