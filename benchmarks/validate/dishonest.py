@@ -30,6 +30,7 @@ from benchmarks.machine import describe_machine
 from benchmarks.paths import DATA_FOLDER
 from benchmarks.publish.tables import describe_source, make_table_with_source, show_table, write_section
 from benchmarks.timing.sandbox import list_levels
+from grader.worker.levels import Level
 from tests.arena.arena import Arena
 from tests.arena.specimen import CLASSES, Attempt, Specimen, find_mistake, read_specimens
 
@@ -92,7 +93,7 @@ def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) 
         if not missing:
             continue
         with tempfile.TemporaryDirectory(prefix="dishonest-") as folder:
-            arena = Arena(level, Path(folder))
+            arena = Arena(Level(level), Path(folder))
             try:
                 for batch in make_batches(missing, level):
                     for made in attempt(arena, batch):
@@ -105,6 +106,13 @@ def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) 
                         yield
             finally:
                 arena.close()
+
+
+def summarize(made: Attempt) -> str:
+    """Return a line on what became of a file, and another one if that is not what is promised."""
+    achieved, mistake = "; ".join(made.harms)[:150], made.find_mistake()
+    line = f"{made.level:10} {made.specimen.name:28} {made.seconds:4.0f} s  {made.words}  {achieved}"
+    return f"{line}\n    not as promised: {mistake}" if mistake else line
 
 
 def find_mistakes(results: Results, specimens: list[Specimen]) -> list[str]:

@@ -6,6 +6,8 @@ import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from grader.verdict import Outcome, Verdict
 from grader.worker.levels import Level
 
@@ -26,8 +28,7 @@ CLASSES = {
 OWN_SECONDS = 40.0  # for the submission's own code; a loaded machine needs some of it to start
 
 
-@dataclass(frozen=True)
-class Specimen:
+class Specimen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"group": "class"}):
     """A row of expected.toml; the head of that file explains the fields."""
 
     name: str
@@ -43,7 +44,7 @@ class Specimen:
     kind: str = "file"
     beside: tuple[str, ...] = ()
     plants: tuple[str, ...] = ()
-    levels: tuple[str, ...] = tuple(Level)
+    levels: tuple[str, ...] = tuple(map(str, Level))
     succeeds_at: tuple[str, ...] = ()
     seconds: float = OWN_SECONDS
     names_problem: bool = True
@@ -63,10 +64,8 @@ class Specimen:
 
 def read_specimens(device: str = "cpu") -> list[Specimen]:
     """Return the rows of expected.toml for this device."""
-    made = []
-    for name, row in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-        made.append(Specimen(name=name, group=values.pop("class"), **values))
+    rows = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    made = [msgspec.convert(row | {"name": name}, Specimen) for name, row in rows.items()]
     return [one for one in made if one.device == device]
 
 
