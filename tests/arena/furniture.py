@@ -6,6 +6,7 @@ import json
 import marshal
 import os
 import socket
+import stat
 import sys
 import zlib
 from collections.abc import Callable
@@ -48,6 +49,14 @@ def _socket(file: Path, place: Path) -> None:
     os.close(descriptor)
 
 
+def _device(file: Path, place: Path) -> None:
+    """The device /dev/zero, or a pipe where only the superuser may make devices."""
+    try:
+        os.mknod(place, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    except PermissionError:
+        os.mkfifo(place)
+
+
 def _huge(file: Path, place: Path) -> None:
     """The file, followed by 8 GiB that take no space on the disk."""
     _copy(file, place)
@@ -60,6 +69,7 @@ KINDS: dict[str, Callable[[Path, Path], None]] = {
     "pipe": _pipe,
     "folder": _folder,
     "socket": _socket,
+    "device": _device,
     "huge": _huge,
 }
 
