@@ -36,7 +36,7 @@ from tests.arena.specimen import CLASSES, Attempt, Specimen, find_mistake, read_
 
 DATA = DATA_FOLDER / "dishonest.json"
 LEVELS = ("bubblewrap", "landlock", "none")
-TOGETHER = 14  # files in one batch
+TOGETHER = 20  # files in one batch
 HEADS = ["they try to", "files", *(f"{level}: {what}" for level in LEVELS for what in ("stopped", "achieved"))]
 
 Results = dict[str, dict[str, dict]]  # by level and name
@@ -49,14 +49,18 @@ def make_digest(specimen: Specimen) -> str:
 
 
 def make_batches(specimens: Sequence[Specimen], level: str) -> Iterator[list[Specimen]]:
-    """Divide specimens into batches: by itself what should achieve something here, or is handed in otherwise."""
-    plain = [one for one in specimens if level not in one.succeeds_at and is_plain(one)]
-    for _, alike in itertools.groupby(sorted(plain, key=lambda one: one.problem), key=lambda one: one.problem):
+    """Divide specimens into batches: by itself what should harm others here, or is handed in in another way."""
+    alone = [one for one in specimens if not is_plain(one) or (level in one.succeeds_at and not one.tells)]
+    yield from ([one] for one in alone)
+    for _, alike in itertools.groupby(sorted((one for one in specimens if one not in alone), key=_alike), key=_alike):
         waiting = list(alike)
         while waiting:
             yield waiting[:TOGETHER]
             del waiting[:TOGETHER]
-    yield from ([one] for one in specimens if one not in plain)
+
+
+def _alike(specimen: Specimen) -> tuple[str, float]:
+    return specimen.problem, specimen.seconds
 
 
 def is_plain(specimen: Specimen) -> bool:

@@ -48,6 +48,7 @@ class Specimen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
     succeeds_at: tuple[str, ...] = ()
     seconds: float = OWN_SECONDS
     names_problem: bool = True
+    tells: bool = False
 
     @property
     def file(self) -> Path:
