@@ -75,6 +75,8 @@ def attempt(arena: Arena, batch: list[Specimen]) -> Iterator[Attempt]:
         attempts[0].harms += harms
         yield attempts[0]
         return
+    if harms:
+        click.echo(f"{arena.level:10} together: {'; '.join(harms)[:400]}", err=True)
     for made in attempts:
         yield arena.attempt(made.specimen) if harms or made.find_mistake() else made
 
@@ -89,11 +91,7 @@ def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) 
     """Add what is missing to the results; yields after each file."""
     for level in levels:
         known = results.setdefault(level, {})
-        missing = [
-            one
-            for one in specimens
-            if level in one.levels and known.get(one.name, {}).get("digest") != make_digest(one)
-        ]
+        missing = [one for one in specimens if level in one.levels and find_result(results, level, one) is None]
         if not missing:
             continue
         with tempfile.TemporaryDirectory(prefix="dishonest-") as folder:
@@ -123,10 +121,10 @@ def find_mistakes(results: Results, specimens: list[Specimen]) -> list[str]:
     """Return the results that are others than expected.toml promises."""
     return [
         f"{level}: {one.name}: {mistake}"
-        for level, known in results.items()
+        for level in results
         for one in specimens
-        if one.name in known
-        and (mistake := find_mistake(one, level, known[one.name]["verdict"], known[one.name]["achieved"]))
+        if (known := find_result(results, level, one))
+        and (mistake := find_mistake(one, level, known["verdict"], known["achieved"]))
     ]
 
 
@@ -138,7 +136,7 @@ def make_rows(results: Results, specimens: list[Specimen]) -> list[list[str]]:
     for words, group in groups.items():
         row = [words, str(len(group))]
         for level in LEVELS:
-            known = [results[level][one.name] for one in group if one.name in results.get(level, {})]
+            known = [found for one in group if (found := find_result(results, level, one))]
             achieved = sum(bool(one["achieved"]) for one in known)
             row += [str(len(known) - achieved), str(achieved)] if known else ["–", "–"]
         rows.append(row)
@@ -154,6 +152,22 @@ def _save(results: Results, levels: Sequence[str]) -> None:
     merged = _load().get("results", {}) | {level: results[level] for level in levels if level in results}
     data = {"machine": describe_machine(), "results": merged}
     DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def find_gaps(results: Results, specimens: list[Specimen]) -> str:
+    """Return a sentence on the files without a result of their present text; empty if there are none."""
+    gaps = {
+        level: sum(level in one.levels and find_result(results, level, one) is None for one in specimens)
+        for level in LEVELS
+    }
+    words = ", ".join(f"{number} at {level}" for level, number in gaps.items() if number)
+    return f" Not run yet: {words}." if words else ""
+
+
+def find_result(results: Results, level: str, specimen: Specimen) -> dict | None:
+    """Return the result of a specimen as it is now, or None."""
+    known = results.get(level, {}).get(specimen.name)
+    return known if known and known["digest"] == make_digest(specimen) else None
 
 
 @click.command(help=__doc__)
@@ -176,7 +190,9 @@ def main(chosen: tuple[str, ...], only: str, keep: bool, readme: bool) -> None:
                 _save(results, levels)
         show_table(HEADS, make_rows(results, specimens))
     if readme:
-        source = describe_source(_load()["machine"], "validate/dishonest.py --json --readme")
+        source = describe_source(_load()["machine"], "validate/dishonest.py --json --readme") + find_gaps(
+            results, specimens
+        )
         write_section("dishonest", make_table_with_source(HEADS, make_rows(results, specimens), source))
     mistakes = find_mistakes(results, specimens)
     for mistake in mistakes:
