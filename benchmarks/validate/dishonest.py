@@ -148,8 +148,10 @@ def _load() -> dict:
 
 
 def _save(results: Results, levels: Sequence[str]) -> None:
-    """Write the results of these levels into the data file; another run may do those of another level meanwhile."""
-    merged = _load().get("results", {}) | {level: results[level] for level in levels if level in results}
+    """Add the results of these levels to the data file, to which another run may add others meanwhile."""
+    merged: Results = _load().get("results", {})
+    for level in levels:
+        merged[level] = merged.get(level, {}) | results.get(level, {})
     data = {"machine": describe_machine(), "results": merged}
     DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
