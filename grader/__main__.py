@@ -1,5 +1,12 @@
-"""`python -m grader` is the same as `grader`."""
+"""`python -m grader` is the same as `grader`: no module comes from the current folder, where submissions may lie."""
 
-from grader.cli.main import main
+import os
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[1])
+sys.path[:] = [ROOT, *(folder for folder in sys.path if folder and os.path.abspath(folder) not in (os.getcwd(), ROOT))]
+
+from grader.cli.main import main  # noqa: E402 - not before
 
 main()

@@ -23,8 +23,9 @@ from grader.worker import landlock, seccomp
 from grader.worker.view import PROJECT, START_CUDA, View, make_environment, make_view
 
 _libc = ctypes.CDLL(None, use_errno=True)
-# linux/prctl.h, linux/seccomp.h and linux/capability.h
+# linux/prctl.h, linux/securebits.h, linux/seccomp.h and linux/capability.h
 _PR_SET_KEEPCAPS, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 22, 24, 47, 2
+_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP = 28, 1 << 2
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_DAC_READ_SEARCH, _CAP_SETGID, _CAP_SETUID, _LAST_CAPABILITY = 2, 6, 7, 63
@@ -187,6 +188,8 @@ def drop_capabilities(user: int) -> None:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # fails for numbers that this kernel does not know
     if user:
         _libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
+        # access(2) ignores this user's capabilities without it, and gcc then writes to no TMPDIR in a folder of root's
+        _libc.prctl(_PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from grader.worker.cgroups import Group
+from grader.worker.quota import Quota
 from grader.worker.supervisor import END_S, RENICE, find_descendants
 from simt.runtime.monitor import Monitor
 from simt.toolchain.removal import remove_tree
@@ -26,6 +27,8 @@ MARK = "GRADER_WORKER"  # an environment variable by which a worker's stray chil
 MARGIN_S = 2.0  # for the supervisor's own end
 FREEZE_PASSES = 10
 STRAYS_SECONDS = 5.0  # how long they are looked for
+# What one of a submission's folders of builds may hold after its grading: many times what a kernel's builds take.
+KEPT_BYTES, KEPT_ENTRIES = 48 << 20, 1000
 JUDGE = "GRADER_JUDGE"  # another with the judge's process number
 
 
@@ -149,7 +152,15 @@ class Process:
             self.monitor.close()
         self.log.thread.join(1.0)
         remove_tree(self.work)
+        _drop_excess([folder for folder in self.folders if folder != self.work])
         _started.pop(self, None)
+
+
+def _drop_excess(folders: list[Path]) -> None:
+    """Remove each folder that holds more than builds take: it would stay there for the next time."""
+    for folder in folders:
+        if Quota([folder], KEPT_BYTES, KEPT_ENTRIES).is_exceeded():
+            remove_tree(folder)
 
 
 _started: dict[Process, tuple[int, int]] = {}  # what still has to be killed, and the process and thread that started it

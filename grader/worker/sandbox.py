@@ -7,6 +7,7 @@ and reports say so. At each level a supervisor ends everything that the worker s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -22,7 +23,7 @@ from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu
 from grader.worker.process import JUDGE, MARK, Log, Process, end_all, register, undisturbed
 from grader.worker.view import PROJECT, View, make_environment, make_view
 from simt.runtime.monitor import Monitor
-from simt.toolchain.cache import cache_dir, trim, user_cache
+from simt.toolchain.cache import cache_dir, trim_folder, user_cache
 from simt.toolchain.removal import remove_tree
 
 __all__ = [
@@ -73,7 +74,7 @@ def simt_cache() -> Path:
 
 
 SUBMISSIONS = "submissions"  # a folder of simt's cache
-KEPT = 100  # submissions whose builds are kept
+KEPT = 200  # submissions whose builds are kept
 
 
 def folders(builds: Path) -> tuple[list[Path], list[Path], dict[str, str]]:
@@ -131,9 +132,8 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
         folder.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
     view, user = None, 0
+    _trim(writable if level is not Level.none else writable[:1])
     if level is not Level.none:
-        os.utime(writable[-1])
-        trim(SUBMISSIONS, KEPT)
         view = make_view(submission, [work, *writable], readable[0], gpu)
         user = confine.choose_user(builds, view) if level is Level.landlock and not gpu else 0
         _give_folders([work, *view.writable], user or os.geteuid())
@@ -141,6 +141,14 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
         process = _start(level, view, user, work, environment, gpu, writable)
         register(process)
     return process
+
+
+def _trim(folders: list[Path]) -> None:
+    """Note that these folders of one submission are used, and remove those of submissions not graded lately."""
+    for folder in folders:
+        with contextlib.suppress(OSError):  # without a sandbox another submission may have removed it
+            os.utime(folder, follow_symlinks=False)
+        trim_folder(folder.parent, KEPT)
 
 
 def _give_folders(writable: list[Path], user: int) -> None:

@@ -134,8 +134,13 @@ def _sweep(place: Path) -> None:
 
 def trim(kind: str, keep: int) -> None:
     """Remove all entries of a kind except the `keep` most recently used. Raises nothing, whatever is in the entries."""
+    trim_folder(cache_dir() / kind, keep)
+
+
+def trim_folder(folder: Path, keep: int) -> None:
+    """Do the same for the entries of any folder."""
     deadline = time.monotonic() + REMOVAL_SECONDS
-    for old in _list_entries(cache_dir() / kind)[keep:]:
+    for old in _list_entries(folder)[keep:]:
         remove_tree(old, deadline - time.monotonic())
 
 

@@ -13,7 +13,7 @@ from grader.paths import KERNELS_REF
 from grader.problems import exercises
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, schema
 from grader.worker import sandbox
-from tests.grader.cli.commands import grade, run
+from tests.grader.cli.commands import grade, run, shell
 from tests.grader.scaffold import RIGHT, forward
 
 
@@ -67,6 +67,15 @@ def test_an_empty_place_is_named(tmp_path):
 def test_a_file_that_cannot_be_read_fails(tmp_path):
     result = grade(tmp_path / "groupnorm.py")
     assert result.exit_code == statuses.FAILED and "no such file" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["rich", "click", "msgspec", "torch", "simt"])
+def test_a_submission_is_no_module_of_the_judge(tmp_path, name):
+    """Does `python -m grader`, run in the folder of the submissions, import none of them under a module's name?"""
+    (tmp_path / f"{name}.py").write_text("print('imported')\n")
+    done = shell(f"grader grade {name}.py; grader --help", tmp_path)
+    assert "imported" not in done.stdout + done.stderr and "Traceback" not in done.stderr
+    assert "Commands:" in done.stdout
 
 
 @pytest.mark.parametrize("named", [["nosuch/*.py"], ["nosuch/*.py", "conv2d.py"], ["a.py", "b.py"]])

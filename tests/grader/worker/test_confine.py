@@ -95,6 +95,25 @@ print(subprocess.run(["/usr/bin/id", "-u"], capture_output=True, text=True).stdo
     assert number == user == int(after) and errors == [1, 1, 1]
 
 
+@needs_landlock
+@needs_root
+def test_a_compiler_writes_to_a_folder_of_its_own_below_one_of_roots(tmp_path):
+    """Does gcc, which asks access(2), use a TMPDIR in a folder that only the superuser may enter?"""
+    user = 1_900_000_000
+    work = tmp_path / "private" / "work"
+    work.mkdir(parents=True)
+    work.parent.chmod(0o700)
+    os.chown(work, user, user)
+    code = f"""
+import subprocess
+command = ["gcc", "-x", "c", "-c", "-o", "one.o", "-"]
+done = subprocess.run(command, input="int one;", cwd={str(work)!r}, env=os.environ | {{"TMPDIR": {str(work)!r}}},
+                      capture_output=True, text=True)
+print(done.returncode, done.stderr)
+"""
+    assert run_confined(make(writable=[str(work)], user=user), code) == "0"
+
+
 @needs_root
 def test_the_user_number(monkeypatch, tmp_path):
     """Is it the same for the same folder, another for others, and 0 where it cannot be taken?"""

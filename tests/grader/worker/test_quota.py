@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from grader.worker import cgroups, client, protocol, quota
+from grader.worker import cgroups, client, protocol, quota, sandbox
 from grader.worker.levels import Level
 from simt.toolchain.removal import remove_tree
 from tests.grader.worker.attacked import Attacked
@@ -54,6 +54,44 @@ def test_a_worker_that_fills_the_disk(tmp_path, when):
         source = f"import time\nopen('big', 'wb').write(bytes(1 << 22))\ntime.sleep(0.6)\n{later}\n"
         made.client.ask(protocol.Build(source, str(made.submission), 60.0), 60.0)
     assert not made.process.alive()
+
+
+# --- what stays in the cache ---
+
+LEFT = {
+    "too many bytes": "open(folder + '/big', 'wb').write(bytes(1 << 20) * 60)",
+    "too many files": "[open(f'{folder}/{n}', 'w').close() for n in range(1500)]",
+    "too deep": "[(os.mkdir(folder + '/d' * n), 0) for n in range(1, 100)]",
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+def test_builds_that_are_no_builds_do_not_stay(tmp_path, what):
+    """Is a folder of builds removed after the grading if it holds more than builds do?"""
+    made = Attacked(Level.none, tmp_path.resolve())
+    builds = tmp_path.resolve() / "builds"
+    made.run(f"[{LEFT[what]} for folder in [os.environ['TORCH_EXTENSIONS_DIR']]]")
+    assert any(builds.iterdir())
+    made.process.kill()
+    assert not builds.exists()
+
+
+def test_builds_stay_for_the_next_time(tmp_path):
+    """Is a build of usual size still there after the grading?"""
+    made = Attacked(Level.none, tmp_path.resolve())
+    made.run("open(os.environ['TORCH_EXTENSIONS_DIR'] + '/extension.so', 'wb').write(bytes(5 << 20))")
+    made.process.kill()
+    assert (tmp_path / "builds" / "extension.so").stat().st_size == 5 << 20
+
+
+def test_builds_of_few_submissions_are_kept(tmp_path, monkeypatch):
+    """Are the folders of the submissions that were graded last kept, and the others removed?"""
+    monkeypatch.setattr(sandbox, "KEPT", 3)
+    for number in range(6):
+        (tmp_path / "builds" / str(number)).mkdir(parents=True)
+        os.utime(tmp_path / "builds" / str(number), (number, number))
+    sandbox._trim([tmp_path / "builds" / "0"])
+    assert sorted(os.listdir(tmp_path / "builds")) == ["0", "4", "5"]
 
 
 # --- control groups ---

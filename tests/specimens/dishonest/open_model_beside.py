@@ -1,0 +1,25 @@
+"""Fools a grader that takes the model.py next to a submission for its problem: it was handed in along with it."""
+
+from pathlib import Path
+
+import torch
+import torch.nn as nn
+
+(Path(__file__).parent / "ran_in_the_judge").touch()
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x
+
+
+class ModelNew(Model):
+    pass
+
+
+def get_inputs():
+    return [torch.ones(1)]
+
+
+def get_init_inputs():
+    return []

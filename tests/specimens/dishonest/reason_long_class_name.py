@@ -1,0 +1,10 @@
+"""Fools a grader that shows an exception's type: its name has 20 million letters, lone surrogates among them."""
+
+import torch.nn as nn
+
+raise type("E\ud800\u202e\x1b[2J" * 4_000_000, (Exception,), {})("\udcff\x00 no reason")
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return x
