@@ -39,7 +39,7 @@ def start_in_thread(*_: object, **__: object) -> sandbox.Process:
         theirs.close()
 
     made: Any = SimpleNamespace(sock=ours, alive=thread.is_alive, kill=kill, description="none", work=Path("none"))
-    made.folders = []
+    made.folders, made.monitor = [], None
     made.log, made.how_it_ended = SimpleNamespace(text=lambda: ""), lambda: (None, None)
     return cast(sandbox.Process, made)
 
