@@ -65,6 +65,7 @@ class Handovers {
     unsigned thread;
     std::uint64_t phase;
     unsigned epoch;
+    std::uintptr_t word = 0;  // the variable of an atomic operation, where the access is one
   };
   void clear();
   void fence(const Moment& now);
@@ -210,7 +211,7 @@ class Checker final : public CheckObserver {
   void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void note_in_cells(Shadow& shadow, std::size_t from, std::size_t to, unsigned access, bool shared,
                      std::uint64_t mine);
-  bool races(std::uint64_t other, bool shared, bool second = false) const;
+  bool races(std::uint64_t other, bool shared, bool second = false, std::uintptr_t address = 0) const;
   std::uint64_t racing_reader(const Cell& cell, bool shared) const;
   bool under_way(const Cell& cell) const {
     return key::clock(cell.elsewhere) >= key::clock(state_.began) && cell.elsewhere;

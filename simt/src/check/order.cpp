@@ -55,6 +55,11 @@ bool Handovers::ordered(const Moment& before, const Moment& after, int depth) co
       if (it->second >= taken.count) continue;
       const Given& given = taken.from->given[it->second];
       if (before.phase < given.all_before) return true;
+      // The publishing operation itself: it comes before whatever follows the operation that read its result.
+      const auto word = variables_.find(before.word);
+      if (word != variables_.end() && &word->second == taken.from && given.by.thread == before.thread &&
+          given.by.phase == before.phase)
+        return true;
       const bool earlier =
           before.phase < given.by.phase || (before.phase == given.by.phase && before.epoch <= given.by.epoch);
       if (given.own && given.by.thread == before.thread && earlier) return true;

@@ -56,8 +56,8 @@ void Checker::report_held() {
 }
 
 // Returns whether nothing orders the running thread's access after that of this key. second: the key is a second
-// reader's, whose epoch is not recorded.
-bool Checker::races(std::uint64_t other, bool shared, bool second) const {
+// reader's, whose epoch is not recorded. address: of both accesses, where that is known.
+bool Checker::races(std::uint64_t other, bool shared, bool second, std::uintptr_t address) const {
   if (other == 0) return false;
   const unsigned me = cursor.current, them = key::thread(other);
   const std::uint64_t then = key::clock(other), now = key::clock(state_.clock);
@@ -72,6 +72,7 @@ bool Checker::races(std::uint64_t other, bool shared, bool second) const {
   std::lock_guard lock(check_mutex);
   Handovers::Moment before = moment(other);
   if (second) before.epoch = 0;
+  if (other & key::atomic) before.word = address;
   return !checked.handovers.ordered(before, this->now());
 }
 
@@ -139,7 +140,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   for (std::size_t i = from; i <= to; ++i) {
     const Cell& cell = shadow.cells[i];
     const bool both_atomic = access & atomically && cell.write & key::atomic;
-    if (!written && !both_atomic && races(cell.write, shared)) written = cell.write;
+    if (!written && !both_atomic && races(cell.write, shared, false, address)) written = cell.write;
     if (shared && !copied && under_way(cell)) copied = cell.elsewhere;
     if (!write) continue;
     if (!read) read = racing_reader(cell, shared);
@@ -267,8 +268,10 @@ struct WorkerPair {
   const Checker& there;
   const Region& region;
 
-  bool apart(std::uint64_t a, std::uint64_t b) const {
-    const auto one = here.moment(a), two = there.moment(b);
+  bool apart(std::uint64_t a, std::uint64_t b, std::uintptr_t address) const {
+    auto one = here.moment(a), two = there.moment(b);
+    if (a & key::atomic) one.word = address;
+    if (b & key::atomic) two.word = address;
     return !checked.handovers.ordered(one, two) && !checked.handovers.ordered(two, one);
   }
 
@@ -303,7 +306,7 @@ void compare(const Checker& here, const Checker& there, std::size_t index, const
     const Cell &x = a.cells[i >> (a.shift - shift)], &y = b.cells[i >> (b.shift - shift)];
     const std::uintptr_t address = region.base + (i << shift);
     auto meet = [&](std::uint64_t p, bool p_writes, std::uint64_t q, bool q_writes, bool same_value) {
-      if (!p || !q || (p & key::atomic && q & key::atomic) || !both.apart(p, q)) return;
+      if (!p || !q || (p & key::atomic && q & key::atomic) || !both.apart(p, q, address)) return;
       const bool first = reported.emplace(std::pair(key::site(p), key::site(q)), same_value).second;
       if (!first && reported.size() > 64) return;
       Finding finding =

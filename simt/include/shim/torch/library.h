@@ -4,7 +4,8 @@
 #include_next <torch/library.h>
 
 #ifdef SIMT_PROBED
-#define SIMT_UNREGISTERED(m) [[maybe_unused]] static void C10_CONCATENATE(simt_unregistered_, C10_UID)(torch::Library & m)
+#define SIMT_UNREGISTERED(m) \
+  [[maybe_unused]] static void C10_CONCATENATE(simt_unregistered_, C10_UID)(torch::Library & m)
 #undef TORCH_LIBRARY
 #define TORCH_LIBRARY(ns, m) SIMT_UNREGISTERED(m)
 #undef TORCH_LIBRARY_FRAGMENT
