@@ -1,11 +1,13 @@
 """Fools a grader that takes the model.py next to a submission for its problem: it was handed in along with it."""
 
+import sys
 from pathlib import Path
 
 import torch
 import torch.nn as nn
 
-(Path(__file__).parent / "ran_in_the_judge").touch()
+if "grader.cli" in sys.modules or "grader.problems" in sys.modules:
+    (Path(__file__).parent / "ran_in_the_judge").touch()
 
 
 class Model(nn.Module):

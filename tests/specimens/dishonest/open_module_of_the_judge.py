@@ -1,10 +1,12 @@
 """Fools a judge that is started in the folder of the submissions and imports from there: this one is its rich.py."""
 
+import sys
 from pathlib import Path
 
 import torch.nn as nn
 
-(Path(__file__).parent / "ran_in_the_judge").touch()
+if "grader.cli" in sys.modules or "grader.problems" in sys.modules:
+    (Path(__file__).parent / "ran_in_the_judge").touch()
 
 
 class ModelNew(nn.Module):

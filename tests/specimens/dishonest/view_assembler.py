@@ -7,14 +7,11 @@ from torch.utils.cpp_extension import load_inline
 
 notes = Path(__file__).resolve().parents[1] / "home" / "notes.txt"
 source = r"""
-asm(".section .rodata;"
-    "notes: .incbin \"NOTES\";"
-    ".byte 0;"
-    ".text;");
-extern const char notes[] asm("notes");
+__asm__(".section .rodata\nnotes: .incbin \"NOTES\"\n.byte 0\n.text");
+extern const char notes[] __asm__("notes");
 std::string quote() { return notes; }
 """.replace("NOTES", str(notes))
-module = load_inline(name="quote", cpp_sources="std::string quote();", cuda_sources=source, functions=["quote"])
+module = load_inline(name="quote", cpp_sources=source, functions=["quote"])
 print(module.quote())
 
 
