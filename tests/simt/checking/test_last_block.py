@@ -38,7 +38,7 @@ ORDERS = {
     "a fence before the barrier": (f"{WRITE} {FENCE}", "", []),
     "a fence after the barrier": (WRITE, FENCE, []),
     "a write behind the fence": (FENCE, WRITE, ["sum += parts[b]"]),
-    "no fence": (WRITE, "", ["counter = 0", "sum += parts[b]"]),
+    "no fence": (WRITE, "", ["sum += parts[b]"]),
 }
 
 
