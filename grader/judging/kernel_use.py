@@ -85,12 +85,9 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
         return [], ""
     trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
     session, least = context.session, _least(trial)
-    used = _list_told_operators(context, trial, least)
-    if allowed or session.client.monitor is None:
-        return [one for one in used if one.name not in allowed], ""
-    other = _make_other_trial(context, trial)
+    other = None if allowed or session.client.monitor is None else _make_other_trial(context, trial)
     if other is None:
-        return used, ""
+        return [one for one in _list_told_operators(context, trial, least) if one.name not in allowed], ""
     session.construct(other, "end")
     (call,) = session.run_forward(other, How(unseen=least))
     if call.difference is not None:
@@ -100,7 +97,9 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
         for got, expected, eager, noise in zip(call.outputs, other.expected, other.eager, other.noise)
     ]
     report = session.client.report
-    return _add_seen(used, report), find_host_work(results, other.instance.inputs, report, least)
+    host_work = find_host_work(results, other.instance.inputs, report, least)
+    # The worker is told last: that run may end it, where Python code cannot be watched or takes long.
+    return _add_seen(_list_told_operators(context, trial, least), report), host_work
 
 
 def _list_told_operators(context: Context, trial: Trial, least: int) -> list[protocol.Operator]:
@@ -190,23 +189,18 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
     if allowed is None:
         return [], ""
     session, least = context.session, _least(trial)
-    used: list[protocol.Operator] = []
-    with contextlib.suppress(FindingError):  # a backward that cannot be watched from Python
-        session.construct(trial, "end")
-        reply = session.run_backward(trial, right, How(watch=least)).reply
-        used = [one for one in reply.operators if one.name not in allowed | OF_AUTOGRAD] if reply.launches else []
+    told = trial, right
     other = None if allowed or session.client.monitor is None else _make_other_trial(context, trial)
-    if other is None:
-        return used, ""
-    try:
-        right = compute_expected_gradients(context.problem, other, context.request.seed ^ OTHER_SEED)
-    except ProblemError:
-        return used, ""
+    with contextlib.suppress(ProblemError):
+        if other is not None:
+            right = compute_expected_gradients(context.problem, other, context.request.seed ^ OTHER_SEED)
+    if other is None or right is told[1]:
+        return _list_told_operators_of_backward(context, *told, least), ""
     session.construct(other, "end")
     one = session.run_backward(other, right, How(unseen=least))
     report = session.client.report
     if not one.reply.launches:
-        return used, ""
+        return [], ""
     if not _are_right(right, one.made):
         message = f"{EXPLANATIONS[Reason.wrong_gradient]} Other values than those of the cases show it."
         raise FindingError(Finding(Reason.wrong_gradient, message, [Evidence(case=trial.case.name)]))
@@ -217,10 +211,24 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
         )
         if got is not None
     ]
-    seen = [each for each in _add_seen(used, report) if each.name not in OF_AUTOGRAD]
     summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
     given = [*other.instance.inputs, *right.upstream, *other.eager]
-    return seen, find_host_work(results, given, report, least, summed)
+    host_work = find_host_work(results, given, report, least, summed)
+    used = _add_seen(_list_told_operators_of_backward(context, *told, least), report)
+    return [each for each in used if each.name not in OF_AUTOGRAD], host_work
+
+
+def _list_told_operators_of_backward(
+    context: Context, trial: Trial, right: ExpectedGradients, least: int
+) -> list[protocol.Operator]:
+    """Return the operators of backward that the worker reports and the problem does not allow, with their lines."""
+    allowed = (context.problem.allowed_operators or frozenset()) | OF_AUTOGRAD
+    try:
+        context.session.construct(trial, "end")
+        reply = context.session.run_backward(trial, right, How(watch=least)).reply
+    except FindingError:  # a backward that cannot be watched from Python
+        return []
+    return [one for one in reply.operators if one.name not in allowed] if reply.launches else []
 
 
 def _are_right(right: ExpectedGradients, made: list[torch.Tensor | None]) -> bool:

@@ -441,8 +441,8 @@ PyObject* map_input(PyObject*, PyObject* args) {
     PyErr_SetString(PyExc_MemoryError, "There is no memory for an input.");
     return nullptr;
   }
-  return THPVariable_Wrap(at::from_blob(
-      pointer, sizes, [](void* at) { simt::release(at); }, at::TensorOptions().dtype(type)));
+  return THPVariable_Wrap(
+      at::from_blob(pointer, sizes, [](void* at) { simt::release(at); }, at::TensorOptions().dtype(type)));
 }
 
 std::uint64_t most_elements(c10::ArrayRef<const c10::IValue> values) {

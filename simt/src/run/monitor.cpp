@@ -48,7 +48,7 @@ struct Writing {
 
 template <class T>
 T* map_descriptor(int descriptor, int protection, std::size_t& bytes) {
-  struct stat status {};
+  struct stat status{};
   if (fstat(descriptor, &status) != 0) return nullptr;
   bytes = static_cast<std::size_t>(status.st_size);
   void* map = mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
@@ -153,8 +153,8 @@ void report_launch(const Launch& launch, bool checked, bool idle) {
   if (!page) return;
   std::lock_guard lock(mutex);
   const Config& c = launch.config;
-  const LaunchKey key{std::string(launch.site.kernel).substr(0, 500), c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y,
-                      c.block.z};
+  const LaunchKey key{
+      std::string(launch.site.kernel).substr(0, 500), c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z};
   ++launch_number;
   if (const auto found = kinds.find(key); found != kinds.end())
     ++found->second;
