@@ -57,11 +57,9 @@ def test_table_and_files_agree():
 
 @pytest.mark.parametrize("path", sorted(SPECIMENS.glob("*.py")), ids=lambda path: path.stem)
 def test_specimen_says_whom_it_would_fool(path):
-    """Does each file begin with one sentence on whom it would fool, and compile?"""
-    text = path.read_text(encoding="utf-8")
-    first = text.splitlines()[0]
+    """Does each file begin with one sentence on whom it would fool?"""
+    first = path.read_text(encoding="utf-8").splitlines()[0]
     assert re.fullmatch(r'"""Fools .{20,}\."""', first) and len(first) <= 120
-    compile(text, path.name, "exec")
 
 
 @without_gpu

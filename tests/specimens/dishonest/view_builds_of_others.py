@@ -3,18 +3,16 @@
 import glob
 import importlib.util
 import os
+import re
 
 import torch.nn as nn
 
 folders = [os.environ.get("SIMT_CACHE_SHARED", ""), os.environ["SIMT_CACHE"]]
-found = [file for folder in folders for file in glob.glob(f"{folder}/**/extension.so", recursive=True)]
-for name in ("logsumexp", "extension"):
-    try:
-        spec = importlib.util.spec_from_file_location(name, found[0])
-        module = importlib.util.module_from_spec(spec)
-        break
-    except ImportError:
-        continue
+files = [file for folder in folders for file in glob.glob(f"{folder}/**/extension.so", recursive=True)]
+found = [(file, data) for file in files if b"logsumexp_forward" in (data := open(file, "rb").read())]
+name = re.search(rb"PyInit_(\w+)", found[0][1])[1].decode()
+spec = importlib.util.spec_from_file_location(name, found[0][0])
+module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 
 
