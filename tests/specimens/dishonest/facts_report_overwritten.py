@@ -12,11 +12,11 @@ from grader.worker.messages import Launch
 
 
 def overwrite():
-    """Write ones over every file that this process has open or mapped, where it may."""
+    """Write ones over what the judge has lent this process, where it may: never over a file of the machine."""
     names = [f"/proc/self/{folder}/{name}" for folder in ("fd", "map_files") for name in list_names(folder)]
     for name in names:
         with contextlib.suppress(OSError, ValueError):
-            if "simt" not in os.readlink(name):
+            if not os.readlink(name).startswith("/memfd:"):
                 continue
             descriptor = os.open(name, os.O_RDWR)
             with mmap.mmap(descriptor, 64) as page:
