@@ -111,8 +111,9 @@ y = torch.zeros(100)
 kernels.add(x, y)
 y[0] = 3
 kernels.add(x, y)
+values = lambda r: torch.frombuffer(bytearray(r.data), dtype=torch.float32).tolist()
 found["recorded"] = [
-    (r.by_kernel, r.launch, sorted(set(torch.frombuffer(bytearray(r.data), dtype=torch.float32).tolist()) - {0})[:3])
+    (r.by_kernel, r.launch, sorted({v for v in values(r) if v == v} - {0})[:3])  # poison, what is unchanged, is NaN
     for r in monitor.read().recorded
     if len(r.data) in (200, 400)
 ]
