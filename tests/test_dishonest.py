@@ -64,10 +64,12 @@ def test_specimen_says_whom_it_would_fool(path):
 
 @without_gpu
 @pytest.mark.parametrize("name", sample(sorted(one.name for one in read_specimens()), QUICK))
-def test_specimen(arena, name):
+def test_specimen(arena, name, request):
     """Does it get the promised verdict and achieve nothing, and does the honest file after it pass?"""
     if arena.level not in ROWS[name].levels:
         pytest.skip(f"not at level {arena.level}")
+    if ROWS[name].unseen:
+        request.applymarker(pytest.mark.xfail(reason="nobody has seen its whole verdict in the arena yet"))
     attempt = arena.attempt(ROWS[name])
     assert not attempt.find_mistake(), attempt.printed[-2000:]
 

@@ -49,6 +49,7 @@ class Specimen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
     seconds: float = OWN_SECONDS
     names_problem: bool = True
     tells: bool = False
+    unseen: bool = False
 
     @property
     def file(self) -> Path:
