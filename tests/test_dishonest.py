@@ -69,7 +69,7 @@ def test_specimen(arena, name, request):
     if arena.level not in ROWS[name].levels:
         pytest.skip(f"not at level {arena.level}")
     if ROWS[name].unseen:
-        request.applymarker(pytest.mark.xfail(reason="nobody has seen its whole verdict in the arena yet"))
+        request.applymarker(pytest.mark.xfail(reason="its verdict in the arena is not confirmed yet"))
     attempt = arena.attempt(ROWS[name])
     assert not attempt.find_mistake(), attempt.printed[-2000:]
 
