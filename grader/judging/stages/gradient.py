@@ -25,7 +25,14 @@ REFUSALS = {Reason.exception: "forward cannot run with one", Reason.backward_exc
 
 
 class NothingToCheck(Exception):
-    """Raised where the submission has no gradient to check, and need not have one; the text is a sentence."""
+    """Raised where the submission has no gradient to check, and need not have one; the text is a sentence.
+
+    reason: why this case has none, if the submission refused it: others may have some.
+    """
+
+    def __init__(self, sentence: str, reason: Reason | None = None):
+        super().__init__(sentence)
+        self.reason = reason
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -54,7 +61,8 @@ def run(context: Context, stage: Stage) -> None:
 
 
 def _run_cases(context: Context, stage: Stage, found: list[Finding]) -> None:
-    """Run every case that has a gradient; add what is wrong to `found`."""
+    """Run every case that has a gradient; add what is wrong to `found`. Raises the first refusal at the end."""
+    refusal = None
     trials = [trial for trial in context.trials if trial.case.gradient and trial.case.precision == "fp32"]
     for number, trial in enumerate(trials, 1):
         name = trial.case.name
@@ -71,9 +79,17 @@ def _run_cases(context: Context, stage: Stage, found: list[Finding]) -> None:
             stage.message = f"The GPU is too small to compute the expected gradients of the case {name}."
             add_skipped_case(stage, name)
             continue
+        except NothingToCheck as why:
+            if why.reason is None:
+                raise
+            refusal = refusal or why
+            add_skipped_case(stage, name, why.reason)
+            continue
         add_case(stage, name, finding)
         found += [finding] if finding else []
         context.notify_case(finding)
+    if refusal is not None:
+        raise refusal
 
 
 def _run_case(context: Context, trial: Trial) -> Finding | None:
@@ -89,7 +105,7 @@ def _run_case(context: Context, trial: Trial) -> Finding | None:
         refused = REFUSALS.get(error.finding.reason)
         if refused and not context.requires_gradient and not error.finding.fatal:
             message = f"This problem asks for no gradient, and {refused}: {error.finding.message}"
-            raise NothingToCheck(message) from None
+            raise NothingToCheck(message, error.finding.reason) from None
         return gradient_messages.translate_shape_error(error.finding)
     finally:
         context.release_memory()

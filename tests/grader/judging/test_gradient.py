@@ -251,7 +251,8 @@ def test_a_weight_under_another_name_is_told(judged):
         ),
         (
             backward("raise NotImplementedError('for inference')"),
-            "asks for no gradient, and backward does not run: backward raised an exception: NotImplementedError",
+            "asks for no gradient, and backward does not run: backward raised an exception at line 19 of scaling.py: "
+            "NotImplementedError",
         ),
     ],
 )
@@ -316,30 +317,49 @@ def test_at_a_kink_eagers_side_is_right_too(judged):
 # --- a worker that lies -----------------------------------------------------------------------------------------------
 
 LIE = """
-worker = sys.modules["__main__"]
+from grader.worker import protocol as c, worker
 def lie(self, command):
-    c = worker.protocol
-    like = command.inputs[0].shape, [command.inputs[0].shape[1]]
-    return c.Gradients(ANSWER)
-worker.Worker.differentiate = lie
+    first = self.recorded[0] if self.recorded else command
+    like = first.inputs[0].shape, [first.inputs[0].shape[1]]
+    return c.ANSWER
+worker.Worker.COMMAND = lie
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "answer, reason",
+    "command, answer, reason",
     [
-        ("graph=True, results=[c.Result('float32', shape, 'cpu', None) for shape in like]", Reason.crash),
-        ("graph=True, results=[c.Result('float32', like[0], 'cpu', None)]", Reason.crash),
-        ("graph=True, results=[c.Result('float64', shape, 'cpu', None) for shape in like]", Reason.gradient_shape),
-        ("graph=True, results=[c.Result('no dtype', [-1], 'cpu', b'') for shape in like]", Reason.crash),
-        ("graph=True, results=[None, None], unknown=[0, 1, 77], modified=[99]", Reason.missing_gradient),
-        ("graph=True, results=[None, None], unknown=[-5]", Reason.crash),
-        ("graph=False", Reason.missing_gradient),
+        (
+            "backward",
+            "Gradients(graph=True, results=[c.Result('float32', shape, 'cpu', None) for shape in like])",
+            Reason.crash,
+        ),
+        ("backward", "Gradients(graph=True, results=[c.Result('float32', like[0], 'cpu', None)])", Reason.crash),
+        (
+            "backward",
+            "Gradients(graph=True, results=[c.Result('float64', shape, 'cpu', None) for shape in like])",
+            Reason.gradient_shape,
+        ),
+        (
+            "backward",
+            "Gradients(graph=True, results=[c.Result('no dtype', [-1], 'cpu', b'') for shape in like])",
+            Reason.crash,
+        ),
+        (
+            "backward",
+            "Gradients(graph=True, results=[None, None], unknown=[0, 1, 77], modified=[99])",
+            Reason.missing_gradient,
+        ),
+        ("backward", "Gradients(graph=True, results=[None, None], unknown=[-5])", Reason.crash),
+        ("backward", "Gradients(graph=False)", Reason.missing_gradient),
+        ("backward", "Recorded(graph=True)", Reason.crash),
+        ("gradient", "Recorded(graph=False)", Reason.missing_gradient),
+        ("gradient", "Gradients(graph=True)", Reason.crash),
     ],
 )
-def test_lies_of_a_worker_do_not_make_it_right(judged, answer, reason):
-    verdict = judged(backward("return 2 * gx, gscale") + LIE.replace("ANSWER", answer))
+def test_lies_of_a_worker_do_not_make_it_right(judged, command, answer, reason):
+    verdict = judged(backward("return 2 * gx, gscale") + LIE.replace("ANSWER", answer).replace("COMMAND", command))
     assert (verdict.outcome, verdict.first_problem.name, verdict.reason) == (Outcome.failed, "gradient", reason)
 
 
