@@ -122,7 +122,7 @@ class Arena:
         if made.verdict is None:
             return []
         found = ["its report shows the instructor's secret"] if self.secret in repr(made.verdict) else []
-        wanted, outcome = made.specimen.outcome, made.verdict.outcome
+        wanted, outcome = Outcome.error if made.specimen.refused else made.specimen.outcome, made.verdict.outcome
         if outcome is Outcome.passed and wanted != Outcome.passed:
             found.append("it passed")
         if outcome not in (Outcome.passed, Outcome.failed, wanted):

@@ -49,7 +49,6 @@ class Specimen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
     seconds: float = OWN_SECONDS
     names_problem: bool = True
     tells: bool = False
-    unseen: bool = False
 
     @property
     def file(self) -> Path:
@@ -90,7 +89,7 @@ class Attempt:
     @property
     def words(self) -> str:
         """Return the verdict's outcome, stage and reason."""
-        if self.verdict is None:
+        if self.verdict is None or (self.specimen.refused and self.verdict.outcome is Outcome.error):
             return "refused" if self.status not in (0, 1, None) else "no verdict"
         if self.verdict.outcome is Outcome.passed:
             return "passed"

@@ -16,6 +16,6 @@ class ModelNew(nn.Module):
             messages.Result("quint4x2", [0, 2**63 - 1], "meta", None),
             messages.Result("__class__", [], "cuda:99", b"x"),
         ]
-        runs = [messages.Run("tensor", results[:1], [2**62], [0], True), messages.Run("list", results, [], [], False)]
+        runs = [messages.Run("Tensor", results[:1], [2**62], [0], True), messages.Run("list of 3 tensors", results, [], [], False)]
         worker.reply(messages.Outputs(runs))
         return x
