@@ -1,9 +1,10 @@
 """Dishonest submissions: does none get a point that it did not earn, stop or mislead the grader, or leave anything?
 
-The specimens are files in tests/specimens/dishonest, what is expected of them is in expected.toml next to them. Each is
-graded before an honest file, at the level of the sandbox that is in force here; GRADER_SANDBOX chooses another one.
+The specimens are files in tests/specimens/dishonest, what is expected of them is in expected.toml next to them. They
+are graded before an honest file, at the level of the sandbox that is in force here; GRADER_SANDBOX chooses another one.
 """
 
+import itertools
 import os
 import re
 import socket
@@ -16,9 +17,9 @@ import torch
 from grader.worker.levels import Level, probe
 from tests.arena import machine
 from tests.arena.arena import Arena
+from tests.arena.batches import attempt_batch, make_batches
 from tests.arena.furniture import KINDS, PLANTS
 from tests.arena.specimen import CLASSES, SPECIMENS, Attempt, Specimen, read_specimens
-from tests.sample import sample
 
 ROWS = {one.name: one for device in ("cpu", "cuda") for one in read_specimens(device)}
 # What `make test` runs: one of what the sandbox hides, one that the judge must bear, one that must end, one claim, one
@@ -62,14 +63,34 @@ def test_specimen_says_whom_it_would_fool(path):
     assert re.fullmatch(r'"""Fools .{20,}\."""', first) and len(first) <= 120
 
 
+def divide(names: list[str], most: int = 10) -> list:
+    """Return the names as parameters: of one class each, and at most so many."""
+    classes = [list(alike) for _, alike in itertools.groupby(sorted(names), key=lambda name: ROWS[name].group)]
+    parts = [alike[start : start + most] for alike in classes for start in range(0, len(alike), most)]
+    return [pytest.param(part, id=f"{part[0]} to {part[-1]}") for part in parts]
+
+
 @without_gpu
-@pytest.mark.parametrize("name", sample(sorted(one.name for one in read_specimens()), QUICK))
+@pytest.mark.parametrize("name", QUICK)
 def test_specimen(arena, name):
     """Does it get the promised verdict and achieve nothing, and does the honest file after it pass?"""
     if arena.level not in ROWS[name].levels:
         pytest.skip(f"not at level {arena.level}")
     attempt = arena.attempt(ROWS[name])
     assert not attempt.find_mistake(), attempt.printed[-2000:]
+
+
+@without_gpu
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("names", divide(sorted({one.name for one in read_specimens()} - set(QUICK))))
+def test_specimens_together(arena, names):
+    """Do these get the promised verdicts and achieve nothing, and does an honest file after them pass?"""
+    rows = [ROWS[name] for name in names if arena.level in ROWS[name].levels]
+    made = [attempt for batch in make_batches(rows, arena.level) for attempt in attempt_batch(arena, batch)]
+    assert sorted(attempt.specimen.name for attempt in made) == [row.name for row in rows]
+    mistakes = {attempt.specimen.name: attempt.find_mistake() for attempt in made}
+    assert not {name: mistake for name, mistake in mistakes.items() if mistake}
 
 
 # --- does the arena see harm where there is some? ---

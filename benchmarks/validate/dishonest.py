@@ -15,11 +15,11 @@ benchmarks/README.md. The exit status is 1 if a result is another one than the t
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -32,11 +32,11 @@ from benchmarks.publish.tables import describe_source, make_table_with_source, s
 from benchmarks.timing.sandbox import list_levels
 from grader.worker.levels import Level
 from tests.arena.arena import Arena
+from tests.arena.batches import attempt_batch, make_batches
 from tests.arena.specimen import CLASSES, Attempt, Specimen, find_mistake, read_specimens
 
 DATA = DATA_FOLDER / "dishonest.json"
 LEVELS = ("bubblewrap", "landlock", "none")
-TOGETHER = 20  # files in one batch
 HEADS = ["they try to", "files", *(f"{level}: {what}" for level in LEVELS for what in ("stopped", "achieved"))]
 
 Results = dict[str, dict[str, dict]]  # by level and name
@@ -46,39 +46,6 @@ def make_digest(specimen: Specimen) -> str:
     """Return what changes with a specimen and with how it is graded; what is promised of it does not count."""
     how = specimen.problem, specimen.plants, specimen.kind, specimen.handed_in_as, specimen.beside, specimen.seconds
     return hashlib.sha256(specimen.file.read_bytes() + repr(how).encode()).hexdigest()[:16]
-
-
-def make_batches(specimens: Sequence[Specimen], level: str) -> Iterator[list[Specimen]]:
-    """Divide specimens into batches: by itself what should harm others here, or is handed in in another way."""
-    alone = [one for one in specimens if not is_plain(one) or (level in one.succeeds_at and not one.tells)]
-    yield from ([one] for one in alone)
-    for _, alike in itertools.groupby(sorted((one for one in specimens if one not in alone), key=_alike), key=_alike):
-        waiting = list(alike)
-        while waiting:
-            yield waiting[:TOGETHER]
-            del waiting[:TOGETHER]
-
-
-def _alike(specimen: Specimen) -> tuple[str, float]:
-    return specimen.problem, specimen.seconds
-
-
-def is_plain(specimen: Specimen) -> bool:
-    """Return whether a specimen can be in a batch with others."""
-    return not specimen.refused and specimen.names_problem and not specimen.handed_in_as
-
-
-def attempt(arena: Arena, batch: list[Specimen]) -> Iterator[Attempt]:
-    """Grade a batch, and then by itself what surprises in it; each file where the batch as a whole does."""
-    attempts, harms = arena.attempt_together(batch)
-    if len(batch) == 1:
-        attempts[0].harms += harms
-        yield attempts[0]
-        return
-    if harms:
-        click.echo(f"{arena.level:10} together: {'; '.join(harms)[:400]}", err=True)
-    for made in attempts:
-        yield arena.attempt(made.specimen) if harms or made.find_mistake() else made
 
 
 def describe(made: Attempt) -> dict:
@@ -98,16 +65,16 @@ def measure(levels: Sequence[str], specimens: list[Specimen], results: Results) 
             arena = Arena(Level(level), Path(folder))
             try:
                 for batch in make_batches(missing, level):
-                    for made in attempt(arena, batch):
+                    for made in attempt_batch(arena, batch, partial(_report_harms, level)):
                         known[made.specimen.name] = describe(made)
-                        achieved = "; ".join(made.harms)[:150]
-                        line = f"{level:10} {made.specimen.name:28} {made.seconds:4.0f} s {made.words} {achieved}"
-                        click.echo(
-                            f"{line}\n    MISTAKE: {mistake}" if (mistake := made.find_mistake()) else line, err=True
-                        )
+                        click.echo(summarize(made), err=True)
                         yield
             finally:
                 arena.close()
+
+
+def _report_harms(level: str, harms: list[str]) -> None:
+    click.echo(f"{level:10} together: {'; '.join(harms)[:400]}", err=True)
 
 
 def summarize(made: Attempt) -> str:

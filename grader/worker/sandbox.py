@@ -130,9 +130,9 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
         environment["CUDA_VISIBLE_DEVICES"] = ""
     for folder in writable:
         folder.mkdir(parents=True, exist_ok=True)
+    _claim(writable if level is not Level.none else writable[:1])
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
     view, user = None, 0
-    _trim(writable if level is not Level.none else writable[:1])
     if level is not Level.none:
         view = make_view(submission, [work, *writable], readable[0], gpu)
         user = confine.choose_user(builds, view) if level is Level.landlock and not gpu else 0
@@ -143,11 +143,17 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
     return process
 
 
-def _trim(folders: list[Path]) -> None:
-    """Note that these folders of one submission are used, and remove those of submissions not graded lately."""
+def _claim(folders: list[Path]) -> None:
+    """Make the folders of one submission, note that they are used, and remove those of submissions not graded lately.
+
+    Another grader may be about to remove them as long unused: what is gone is made again.
+    """
     for folder in folders:
-        with contextlib.suppress(OSError):  # without a sandbox another submission may have removed it
-            os.utime(folder, follow_symlinks=False)
+        for _ in range(10):  # without a sandbox another submission may remove it at any time
+            folder.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):
+                os.utime(folder, follow_symlinks=False)
+                break
         trim_folder(folder.parent, KEPT)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import tempfile
 import time
@@ -77,9 +78,7 @@ def find_or_make(kind: str, key: str, make, current=lambda place: True) -> tuple
 
 
 def _find_or_make(place: Path, make, current) -> tuple[Path, bool]:
-    if _is_whole(place) and current(place):
-        with contextlib.suppress(OSError):  # the cache may be read-only
-            os.utime(place)
+    if _is_whole(place) and current(place) and _mark_used(place):
         return place, False
     place.parent.mkdir(parents=True, exist_ok=True)
     if shutil.disk_usage(place.parent).free < _MIN_FREE:  # otherwise the compiler would fail half a minute later
@@ -104,7 +103,19 @@ def _find_or_make(place: Path, make, current) -> tuple[Path, bool]:
     return place, True
 
 
+def _mark_used(place: Path) -> bool:
+    """Note that an entry is used, so that trimming leaves it. Return whether it is still there."""
+    try:
+        os.utime(place)
+    except FileNotFoundError:
+        return False
+    except OSError:  # the cache may be read-only: nothing removes the entry
+        pass
+    return True
+
+
 _LIST = ".files"
+_OLD = ".old-"  # begins the name of an entry that is being removed
 _MIN_FREE = 1 << 20  # bytes
 
 
@@ -138,18 +149,26 @@ def trim(kind: str, keep: int) -> None:
 
 
 def trim_folder(folder: Path, keep: int) -> None:
-    """Do the same for the entries of any folder."""
+    """Do the same for the entries of any folder. An entry that another process begins to use meanwhile stays."""
     deadline = time.monotonic() + REMOVAL_SECONDS
-    for old in _list_entries(folder)[keep:]:
-        remove_tree(old, deadline - time.monotonic())
+    for left in folder.glob(f"{_OLD}*"):  # by a process that was killed
+        remove_tree(left, deadline - time.monotonic())
+    for used, entry in _list_entries(folder)[keep:]:
+        aside = folder / f"{_OLD}{secrets.token_hex(8)}"
+        with contextlib.suppress(OSError):
+            entry.rename(aside)
+            if aside.lstat().st_mtime_ns == used:
+                remove_tree(aside, deadline - time.monotonic())
+            else:
+                aside.rename(entry)
 
 
-def _list_entries(folder: Path) -> list[Path]:
-    """Return the entries in a kind's folder, the last used first."""
-    found: list[tuple[float, str]] = []
+def _list_entries(folder: Path) -> list[tuple[int, Path]]:
+    """Return the entries in a kind's folder and when they were used, in nanoseconds, the last used first."""
+    found: list[tuple[int, str]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):
                 if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-                    found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
-    return [Path(path) for _, path in sorted(found, reverse=True)]
+                    found.append((entry.stat(follow_symlinks=False).st_mtime_ns, entry.path))
+    return [(used, Path(path)) for used, path in sorted(found, reverse=True)]

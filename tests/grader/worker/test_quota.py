@@ -90,7 +90,7 @@ def test_builds_of_few_submissions_are_kept(tmp_path, monkeypatch):
     for number in range(6):
         (tmp_path / "builds" / str(number)).mkdir(parents=True)
         os.utime(tmp_path / "builds" / str(number), (number, number))
-    sandbox._trim([tmp_path / "builds" / "0"])
+    sandbox._claim([tmp_path / "builds" / "0"])
     assert sorted(os.listdir(tmp_path / "builds")) == ["0", "4", "5"]
 
 

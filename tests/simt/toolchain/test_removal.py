@@ -118,3 +118,42 @@ def test_trimming_takes_any_entry(tmp_path, monkeypatch, outside):
     cache.trim("submissions", 2)
     assert sorted(os.listdir(kind)) == ["a link", "new", "newest"] and (outside / "kept").exists()
     cache.trim("no such kind", 2)
+
+
+def test_what_is_used_meanwhile_stays(tmp_path, monkeypatch):
+    """Does an entry stay that another process begins to use between the listing and the removal?"""
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "file").write_text("kept")
+        os.utime(tmp_path / str(number), (number, number))
+    listed = cache._list_entries
+
+    def use_one_more(folder):
+        found = listed(folder)
+        os.utime(tmp_path / "1")
+        return found
+
+    monkeypatch.setattr(cache, "_list_entries", use_one_more)
+    cache.trim_folder(tmp_path, 2)
+    assert sorted(os.listdir(tmp_path)) == ["1", "2", "3"] and (tmp_path / "1" / "file").read_text() == "kept"
+
+
+def test_an_entry_that_goes_while_it_is_found_is_made_again(tmp_path, monkeypatch):
+    """Is an entry rebuilt that is removed after it was found and before its use is noted?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
+    cache.find_or_make("kind", "key", lambda folder: (folder / "file").write_text("first"))
+
+    def remove(place):
+        was_there = (place / "file").read_text() == "second"
+        if not was_there:
+            remove_tree(place)
+        return not was_there
+
+    place, made = cache.find_or_make("kind", "key", lambda folder: (folder / "file").write_text("second"), remove)
+    assert made and (place / "file").read_text() == "second"
+
+
+def test_what_a_killed_process_was_removing_is_removed(tmp_path):
+    (tmp_path / f"{cache._OLD}1" / "inner").mkdir(parents=True)
+    cache.trim_folder(tmp_path, 2)
+    assert os.listdir(tmp_path) == []
