@@ -12,6 +12,7 @@ from typing import TextIO, cast
 import click
 
 from grader.cli.bench import bench
+from grader.cli.class_group import class_group
 from grader.cli.doctor import doctor
 from grader.cli.fastest import fastest
 from grader.cli.grade import grade
@@ -32,6 +33,7 @@ def cli() -> None:
 
 
 cli.add_command(bench)
+cli.add_command(class_group)
 cli.add_command(doctor)
 cli.add_command(fastest)
 cli.add_command(grade)
