@@ -20,6 +20,7 @@ from grader.worker.exchange import GpuMemory
 MOST_INPUTS = 48
 MEMORY_SHARE = 0.6  # of the free GPU memory, at most, for the inputs and for the outputs that three workers keep
 WORKERS = 3
+SEED_BITS = 61  # fewer could be tried out by a submission that knows how inputs are drawn
 
 
 @dataclasses.dataclass
@@ -89,7 +90,7 @@ def make_inputs(bench: Bench) -> TimedInputs:
     each = size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
     fit = int(MEMORY_SHARE * torch.cuda.mem_get_info()[0] / max(each, 1))
     count = max(1, min(MOST_INPUTS, fit))
-    made = TimedInputs(context.problem, trial.case, secrets.randbits(40), bench.memory, count)
+    made = TimedInputs(context.problem, trial.case, secrets.randbits(SEED_BITS), bench.memory, count)
     torch.cuda.empty_cache()
     return made
 

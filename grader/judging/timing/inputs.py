@@ -94,6 +94,8 @@ def _roll(value: torch.Tensor, draw: random.Random) -> torch.Tensor:
 
 
 def _sample(value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return random places in a tensor and the elements there."""
-    places = torch.randint(max(1, value.numel()), (min(SAMPLES, value.numel()),), device=value.device)
+    """Return random places in a tensor, which nobody can predict, and the elements there."""
+    generator = torch.Generator(value.device).manual_seed(random.SystemRandom().getrandbits(62))
+    size = (min(SAMPLES, value.numel()),)
+    places = torch.randint(max(1, value.numel()), size, device=value.device, generator=generator)
     return places, value.reshape(-1)[places].clone()

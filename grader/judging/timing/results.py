@@ -18,7 +18,8 @@ SAMPLES = 2048  # elements of each result
 # Between results in float32 and in TF32, and below that of any other values: relative to the value or to the root mean
 # square of all.
 NEAR = 0.03
-# A few elements may differ by more, where rounding picks which of many sums a gradient is passed on to.
+# A few elements may differ by more, but only where rounding picks which of many sums a gradient is passed on to: a
+# share for all problems would let as much of each result be missing when it is read.
 FAR_SHARE = 0.02
 
 
@@ -92,21 +93,23 @@ def draw_places(like: list[torch.Tensor]) -> list[torch.Tensor]:
     ]
 
 
-def are_alike(got: list[torch.Tensor], expected: list[torch.Tensor]) -> bool:
-    """Return whether elements of two programs' results of one call are about the same."""
-    return all(_are_near(mine, theirs) for mine, theirs in zip(got, expected, strict=True))
+def are_alike(got: list[torch.Tensor], expected: list[torch.Tensor], far: float = 0.0) -> bool:
+    """Return whether elements of two programs' results of one call are about the same; a share `far` of them need not
+    be.
+    """
+    return all(_are_near(mine, theirs, far) for mine, theirs in zip(got, expected, strict=True))
 
 
-def _are_near(got: torch.Tensor, expected: torch.Tensor) -> bool:
+def _are_near(got: torch.Tensor, expected: torch.Tensor, far: float) -> bool:
     if not expected.numel():
         return True
     if expected.is_complex():
         got, expected = torch.view_as_real(got), torch.view_as_real(expected)
     if not expected.is_floating_point():
-        return bool((got != expected).double().mean() <= FAR_SHARE)
+        return bool((got != expected).double().mean() <= far)
     x, y = got.double(), expected.double()
     finite = y[torch.isfinite(y)]
     size = finite.square().mean().sqrt() if finite.numel() else y.new_zeros(())
     near = (x - y).abs() <= NEAR * (y.abs() + size)
     same = (x == y) | (x.isnan() & y.isnan())
-    return bool((~(near | same)).double().mean() <= FAR_SHARE)
+    return bool((~(near | same)).double().mean() <= far)

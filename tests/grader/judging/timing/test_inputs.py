@@ -94,3 +94,13 @@ def test_what_takes_long_to_draw_is_rolled(monkeypatch, made):
     slow.refresh([0])
     assert not torch.equal(slow.ours[0][0], first)
     assert torch.equal(slow.ours[0][0].flatten().sort().values, first.flatten().sort().values)
+
+
+def test_elements_that_are_looked_at_cannot_be_predicted(made):
+    """Are they others each time, though the submission may know how torch's own random numbers stand?"""
+    places = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        made.refresh([0])
+        places.append(made.seen[0][0][0])
+    assert not torch.equal(*places)

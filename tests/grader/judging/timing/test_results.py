@@ -95,7 +95,16 @@ def changed(values: torch.Tensor, share: float, by: float) -> torch.Tensor:
 )
 def test_elements_of_another_result_are_noticed(got, expected):
     x = torch.randn(SAMPLES, generator=torch.Generator().manual_seed(1))
-    assert are_alike([x, got(x)], [x, x]) is expected
+    assert are_alike([x, got(x)], [x, x], FAR_SHARE) is expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+def test_every_element_counts_where_rounding_picks_nothing(dtype):
+    """Is a single element noticed that is not there yet when the result is read?"""
+    x = (1 + torch.arange(SAMPLES) % 5).to(dtype)
+    late = x.clone()
+    late[7] = 0
+    assert are_alike([x], [x]) and not are_alike([late], [x]) and are_alike([late], [x], FAR_SHARE)
 
 
 def test_whole_numbers_infinities_and_complex_numbers_compare():
