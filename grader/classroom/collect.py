@@ -76,16 +76,18 @@ class Collected:
     remarks: list[Remark] = field(default_factory=list)
     strangers: dict[str, str] = field(default_factory=dict)
 
-    def find_states(self, students: Iterable[Student], course: Course) -> dict[tuple[str, str], State]:
-        """Return the state of each student and problem."""
-        found = {(student.id, problem): State.missing for student in students for problem in course.problems}
-        order = list(State)
-        seen = [((one.student, one.problem), State.attempt) for one in self.attempts]
-        seen += [((one.student, one.problem), one.state) for one in self.remarks if one.problem]
-        for key, state in seen:
-            if key in found and order.index(state) < order.index(found[key]):
-                found[key] = state
-        return found
+
+def find_states(
+    seen: Iterable[tuple[str, str, State]], students: Iterable[Student], course: Course
+) -> dict[tuple[str, str], State]:
+    """Return the state of each student and problem. seen: (student, problem, state) of what was handed in."""
+    found = {(student.id, problem): State.missing for student in students for problem in course.problems}
+    order = list(State)
+    for student, problem, state in seen:
+        key = student, problem
+        if key in found and order.index(state) < order.index(found[key]):
+            found[key] = state
+    return found
 
 
 def collect(files: Iterable[Found | LeftOut], students: Sequence[Student], course: Course) -> Collected:

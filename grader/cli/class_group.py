@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from grader.classroom.collect import State
+    from grader.classroom.course import Course
+
+MOST_SHOWN = 20  # sentences on files that cannot be graded
 
 
 @click.group(name="class")
@@ -12,14 +20,14 @@ def class_group() -> None:
     """Grade a class: one folder with course.toml, what was handed in, and the grades."""
 
 
-@class_group.command()
+@class_group.command(name="init")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--title", default="GPU kernels", show_default=True, help="The course's name.")
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Of the deadlines: Europe/Zurich.")
 @click.option(
     "--problem", "problems", metavar="NAME", multiple=True, help="May be repeated; without it, every exercise."
 )
-def init(folder: Path, title: str, timezone: str, problems: tuple[str, ...]) -> None:
+def init_course(folder: Path, title: str, timezone: str, problems: tuple[str, ...]) -> None:
     """Write FOLDER/course.toml, in which each rule has its usual value and a comment.
 
     Exit status 2, with nothing written, if there is one already, or if a name is unknown.
@@ -34,9 +42,9 @@ def init(folder: Path, title: str, timezone: str, problems: tuple[str, ...]) -> 
     click.echo(f"Next: edit it, then run `grader class check {folder}`.")
 
 
-@class_group.command()
+@class_group.command(name="check")
 @click.argument("folder", type=click.Path(path_type=Path), default=".")
-def check(folder: Path) -> None:
+def check_course(folder: Path) -> None:
     """Read FOLDER/course.toml and show what it says; the current folder without FOLDER.
 
     Exit status 2 if it says something impossible: the message names the line.
@@ -60,3 +68,71 @@ def check(folder: Path) -> None:
     console = Console(highlight=False)
     console.print(Text(found.title))
     console.print(table)
+
+
+@class_group.command(name="collect")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--course",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    default=".",
+    help="The folder with course.toml and roster.csv. Without it, the current folder.",
+)
+@click.option("--all", "show_all", is_flag=True, help=f"Show every file that cannot be graded, not {MOST_SHOWN}.")
+def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> None:
+    """Take over what was handed in: the exports of Canvas, Moodle or Gradescope, or a folder a student.
+
+    Nothing is unpacked to disk or run. The same SOURCE may be collected again: what is there already stays as it is.
+
+    Exit status 2 if course.toml, roster.csv or a SOURCE cannot be used, 3 if class.db cannot.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from grader.classroom import journal, roster
+    from grader.classroom.collect import State, collect, find_states
+    from grader.classroom.course import CourseError, read_course
+    from grader.classroom.sources import SourceError, read_source
+    from grader.cli.statuses import CANNOT
+    from grader.pictures.picture import count
+
+    console = Console(highlight=False)
+    try:
+        course = read_course(folder)
+        students = roster.read_roster(folder / roster.FILE)
+        with journal.Journal(folder) as kept:
+            for source in sources:
+                made = collect(read_source(source), students, course)
+                new = kept.add(made, str(source.resolve()))
+                console.print(Text(f"{source}: {count(len(made.attempts), 'attempt')}, {new} of them new"))
+            remarks = kept.remarks()
+            seen = [(one.student, one.problem, State.attempt) for one in kept.attempts()]
+    except (CourseError, roster.RosterError, SourceError) as error:
+        raise click.UsageError(str(error)) from None
+    except journal.JournalError as error:
+        click.echo(str(error), err=True)
+        click.get_current_context().exit(CANNOT)
+    seen += [(student, problem, state) for student, problem, _, _, state, _ in remarks]
+    names = {student.id: student.name for student in students}
+    for student, _, _, path, _, why in remarks if show_all else remarks[:MOST_SHOWN]:
+        console.print(Text(f"{names.get(student, student) or path}: {why}"))
+    if len(remarks) > MOST_SHOWN and not show_all:
+        console.print(Text(f"and {len(remarks) - MOST_SHOWN} more: --all shows them."))
+    _show_states(
+        course, Counter((problem, state) for (_, problem), state in find_states(seen, students, course).items())
+    )
+
+
+def _show_states(course: Course, counts: Counter[tuple[str, State]]) -> None:
+    """Print how many students are in each state, by problem."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from grader.classroom.collect import State
+
+    table = Table("problem", *(state.value.replace("_", " ") for state in State), box=None, pad_edge=False)
+    for problem in course.problems:
+        table.add_row(problem, *(str(counts[problem, state]) for state in State))
+    Console(highlight=False).print(table)

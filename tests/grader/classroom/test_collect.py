@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom.collect import Collected, State, collect
+from grader.classroom.collect import Collected, State, collect, find_states
 from grader.classroom.course import Course, parse_course
 from grader.classroom.roster import Student
 from grader.classroom.sources import SourceError, read_source
@@ -204,7 +204,9 @@ def test_each_student_and_problem_has_one_state(tmp_path, course):
         },
     )
     made = gather(source, course)
-    states = made.find_states(CLASS, course)
+    seen = [(one.student, one.problem, State.attempt) for one in made.attempts]
+    seen += [(one.student, one.problem, one.state) for one in made.remarks]
+    states = find_states(seen, CLASS, course)
     assert len(states) == len(CLASS) * len(course.problems)
     assert {key: state for key, state in states.items() if state is not State.missing} == {
         ("s-001", "groupnorm"): State.attempt,
