@@ -106,6 +106,7 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
         ",".join(shared),
     )
     files = [p / "unit.o" for p, _ in objects] + ([folder / f"probe_{mode}.o"] if mode != "plain" else [])
+    files += [build_base() / "values.o"] if torch else []
 
     def make(made: Path) -> None:
         _link(made, files, folder, links, torch, mode)

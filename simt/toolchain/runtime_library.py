@@ -18,7 +18,8 @@ _ROOMS = ("src", "run", "check", "count", "process")  # in the order in which th
 def _list_sources() -> list[str]:
     """Return the sources of the runtime's library, by their paths in simt/src without ".cpp"."""
     sources = sorted(_SOURCES.rglob("*.cpp"), key=lambda path: (_ROOMS.index(path.parent.name), path.name))
-    return [_name(path) for path in sources if path.stem != "bind" and not path.stem.startswith("probe_")]
+    own = ("bind", "values")  # not of the library, which needs no torch
+    return [_name(path) for path in sources if path.stem not in own and not path.stem.startswith("probe_")]
 
 
 def _list_probes() -> list[str]:
@@ -28,6 +29,11 @@ def _list_probes() -> list[str]:
 
 def _find_binder() -> str:
     return _name(next(_SOURCES.rglob("bind.cpp")))
+
+
+def _find_values() -> str:
+    """Return the source of what is linked into each extension of tensors, and into the binder."""
+    return _name(next(_SOURCES.rglob("values.cpp")))
 
 
 def _name(path: Path) -> str:
@@ -42,8 +48,10 @@ def make_runtime_key() -> str:
 
 @lru_cache(maxsize=1)
 def make_base_key() -> str:
-    """Return the key of the binder."""
-    return cache.hash_texts(make_runtime_key(), make_key(f"src/{_find_binder()}.cpp"))
+    """Return the key of the binder, and of what is linked into each extension of tensors."""
+    return cache.hash_texts(
+        make_runtime_key(), *(make_key(f"src/{name}.cpp") for name in (_find_binder(), _find_values()))
+    )
 
 
 def build_runtime() -> Path:
@@ -55,7 +63,7 @@ def build_runtime() -> Path:
 
 
 def build_base() -> Path:
-    """Return the folder with the binder; build the binder and the runtime if they are missing (about 20 s)."""
+    """Return the folder with the binder and values.o; build them and the runtime if they are missing (about 20 s)."""
     place, made = cache.find_or_make("base", make_base_key(), _make_base)
     if made:
         cache.trim("base", 3)
@@ -88,6 +96,7 @@ def _make_runtime(folder: Path) -> None:
 def _make_base(folder: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         binder, needed = pool.submit(_build_part, _find_binder()), pool.submit(build_runtime)
+        values = _build_part(_find_values())
         libraries = [
             f"-L{needed.result()}",
             "-lsimt_runtime",
@@ -97,9 +106,9 @@ def _make_base(folder: Path) -> None:
             "-ltorch",
             "-lc10",
         ]
-        run_or_fail(
-            [find_compiler()[0], "-shared", str(binder.result()), "-o", str(folder / "_simt_bind.so"), *libraries]
-        )
+        objects = [str(binder.result()), str(values)]
+        run_or_fail([find_compiler()[0], "-shared", *objects, "-o", str(folder / "_simt_bind.so"), *libraries])
+    shutil.copy(values, folder)
 
 
 def _build_part(name: str) -> Path:
@@ -110,7 +119,7 @@ def _build_part(name: str) -> Path:
 
 def _make_part(folder: Path, name: str) -> None:
     own = [f"-I{SIMT / 'include'}", f"-I{SIMT / 'src'}"]
-    if name == _find_binder():  # large, and its speed does not matter to kernels
+    if name in (_find_binder(), _find_values()):  # large, and their speed does not matter to kernels
         own = ["-O1", *include_flags(python=True)]
     source, target = _SOURCES / f"{name}.cpp", folder / f"{Path(name).name}.o"
     run_or_fail([find_compiler()[0], *flags(), *own, "-c", str(source), "-o", str(target)])

@@ -144,7 +144,8 @@ def _make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
         declared = _find_signature(name, cpp, ";{") if name in _CUDA_FUNCTIONS else ""
         own = re.sub(r"\b(static|inline) ", "", declared) + ";"  # in a block it hides all others of its name
         lines.append(
-            f'{{ {own} all.push_back(::simt::make_function("{name}", &{name})); all.back().doc = "{escaped}"; }}'
+            f'{{ {own} auto made = ::simt::make_function("{name}", &{name}); made.doc = "{escaped}"; '
+            f"::simt::add_function(all, std::move(made)); }}"
         )
     return "\n".join([*lines, "}", ""])
 

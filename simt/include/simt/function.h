@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,9 @@
 
 namespace simt {
 
+// What is only declared here is in src/process/values.cpp, compiled once and linked into every extension: each of a
+// submission's units would compile it again.
+
 // A value that is passed between Python and C++.
 struct Value {
   enum class Kind : unsigned char { none, tensor, integer, real, boolean, text, list, dtype, device };
@@ -26,6 +30,13 @@ struct Value {
   std::string text;  // also a device's name
   std::vector<Value> list;
   bool is_tuple = false;
+
+  Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
 };
 
 // An argument of the wrong type; becomes Python's TypeError.
@@ -33,14 +44,14 @@ struct WrongType : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-inline const char* kind_name(const Value& value) {
-  constexpr const char* names[] = {"None",  "a Tensor", "an int",  "a float", "a bool",
-                                   "a str", "a list",   "a dtype", "a device"};
-  return names[static_cast<int>(value.kind)];
-}
-[[noreturn]] inline void wrong_type(const char* wanted, const Value& value) {
-  throw WrongType(std::string("should be ") + wanted + ", not " + kind_name(value));
-}
+[[noreturn]] void wrong_type(const char* wanted, const Value& value);
+[[noreturn]] void wrong_length(const char* wanted, std::size_t length, const Value& value);
+// Within its handler: throws a WrongType again, as one of this argument, counted from 1; 0: as it is.
+[[noreturn]] void wrong_argument(std::size_t number, const WrongType& error);
+
+long long get_integer(const Value& v, long long lowest, long long highest);
+template <class T>
+T get_real(const Value& v);  // of float, double and long double
 
 template <class T, class = void>
 struct From {  // Value -> T
@@ -51,67 +62,40 @@ struct From {  // Value -> T
 
 template <>
 struct From<at::Tensor> {
-  static at::Tensor get(const Value& v) {
-    if (v.kind != Value::Kind::tensor) wrong_type("a Tensor", v);
-    return v.tensor;
-  }
+  static at::Tensor get(const Value& v);
+};
+template <>
+struct From<bool> {
+  static bool get(const Value& v);
+};
+template <>
+struct From<std::string> {
+  static std::string get(const Value& v);
+};
+template <>
+struct From<at::ScalarType> {
+  static at::ScalarType get(const Value& v);
+};
+template <>
+struct From<at::Device> {
+  static at::Device get(const Value& v);
+};
+template <>
+struct From<at::Scalar> {
+  static at::Scalar get(const Value& v);
 };
 template <class T>
 struct From<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
   static T get(const Value& v) {
-    if (v.kind != Value::Kind::integer && v.kind != Value::Kind::boolean) wrong_type("an int", v);
-    const T result = static_cast<T>(v.integer);
-    if (static_cast<long long>(result) != v.integer || (std::is_unsigned_v<T> && v.integer < 0))
-      throw WrongType("does not fit the C++ type: " + std::to_string(v.integer));
-    return result;
-  }
-};
-template <>
-struct From<bool> {
-  static bool get(const Value& v) {
-    if (v.kind != Value::Kind::boolean && v.kind != Value::Kind::integer) wrong_type("a bool", v);
-    return v.integer != 0;
+    using Limits = std::numeric_limits<T>;
+    using Widest = std::numeric_limits<long long>;
+    constexpr bool fits = Limits::digits <= Widest::digits;
+    return static_cast<T>(get_integer(v, Limits::min(), fits ? static_cast<long long>(Limits::max()) : Widest::max()));
   }
 };
 template <class T>
 struct From<T, std::enable_if_t<std::is_floating_point_v<T>>> {
-  static T get(const Value& v) {
-    if (v.kind == Value::Kind::integer || v.kind == Value::Kind::boolean) return static_cast<T>(v.integer);
-    if (v.kind == Value::Kind::tensor && v.tensor.defined() && v.tensor.numel() == 1)
-      return static_cast<T>(v.tensor.item().toDouble());
-    if (v.kind != Value::Kind::real) wrong_type("a float", v);
-    return static_cast<T>(v.real);
-  }
-};
-template <>
-struct From<std::string> {
-  static std::string get(const Value& v) {
-    if (v.kind != Value::Kind::text) wrong_type("a str", v);
-    return v.text;
-  }
-};
-template <>
-struct From<at::ScalarType> {
-  static at::ScalarType get(const Value& v) {
-    if (v.kind != Value::Kind::dtype) wrong_type("a dtype", v);
-    return static_cast<at::ScalarType>(v.integer);
-  }
-};
-template <>
-struct From<at::Device> {
-  static at::Device get(const Value& v) {
-    if (v.kind != Value::Kind::device && v.kind != Value::Kind::text) wrong_type("a device", v);
-    return at::Device(v.text);
-  }
-};
-template <>
-struct From<at::Scalar> {
-  static at::Scalar get(const Value& v) {
-    if (v.kind == Value::Kind::integer) return at::Scalar(static_cast<int64_t>(v.integer));
-    if (v.kind == Value::Kind::boolean) return at::Scalar(v.integer != 0);
-    if (v.kind != Value::Kind::real) wrong_type("a number", v);
-    return at::Scalar(v.real);
-  }
+  static T get(const Value& v) { return get_real<T>(v); }
 };
 template <class T>
 struct From<std::vector<T>> {
@@ -125,7 +109,7 @@ struct From<std::vector<T>> {
 template <class T, std::size_t N>
 struct From<std::array<T, N>> {
   static std::array<T, N> get(const Value& v) {
-    if (v.kind != Value::Kind::list || v.list.size() != N) wrong_type(("a list of " + std::to_string(N)).c_str(), v);
+    if (v.kind != Value::Kind::list || v.list.size() != N) wrong_length("a list of ", N, v);
     std::array<T, N> result;
     for (std::size_t i = 0; i < N; ++i) result[i] = From<T>::get(v.list[i]);
     return result;
@@ -141,8 +125,7 @@ struct From<std::optional<T>> {
 template <class... T>
 struct From<std::tuple<T...>> {
   static std::tuple<T...> get(const Value& v) {
-    if (v.kind != Value::Kind::list || v.list.size() != sizeof...(T))
-      wrong_type(("a tuple of " + std::to_string(sizeof...(T))).c_str(), v);
+    if (v.kind != Value::Kind::list || v.list.size() != sizeof...(T)) wrong_length("a tuple of ", sizeof...(T), v);
     std::size_t i = 0;
     return std::tuple<T...>{From<T>::get(v.list[i++])...};
   }
@@ -167,44 +150,20 @@ struct From<c10::ArrayRef<T>> {
   static Viewed<T> get(const Value& v) { return {From<std::vector<T>>::get(v)}; }
 };
 
-inline Value to_value(const at::Tensor& t) {
-  Value v;
-  v.kind = Value::Kind::tensor;
-  v.tensor = t;
-  return v;
-}
-inline Value to_value(bool b) {
-  Value v;
-  v.kind = Value::Kind::boolean;
-  v.integer = b;
-  return v;
-}
-inline Value to_value(const std::string& s) {
-  Value v;
-  v.kind = Value::Kind::text;
-  v.text = s;
-  return v;
-}
-inline Value to_value(const char* s) { return to_value(std::string(s)); }
-inline Value to_value(at::ScalarType t) {
-  Value v;
-  v.kind = Value::Kind::dtype;
-  v.integer = static_cast<int>(t);
-  return v;
-}
+Value to_value(const at::Tensor& t);
+Value to_value(bool b);
+Value to_value(const std::string& s);
+Value to_value(const char* s);
+Value to_value(at::ScalarType t);
+Value from_integer(long long i);
+Value from_real(double d);
 template <class T>
 std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, Value> to_value(T i) {
-  Value v;
-  v.kind = Value::Kind::integer;
-  v.integer = static_cast<long long>(i);
-  return v;
+  return from_integer(static_cast<long long>(i));
 }
 template <class T>
 std::enable_if_t<std::is_floating_point_v<T>, Value> to_value(T d) {
-  Value v;
-  v.kind = Value::Kind::real;
-  v.real = d;
-  return v;
+  return from_real(static_cast<double>(d));
 }
 template <class T>
 Value to_value(const std::optional<T>& o) {
@@ -246,44 +205,48 @@ struct Function {
   bool is_value = false;
   std::vector<Parameter> parameters;
   std::function<Value(const std::vector<Value>&)> call;
+
+  Function();
+  Function(const Function&);
+  Function(Function&&) noexcept;
+  Function& operator=(Function&&) noexcept;
+  ~Function();
 };
 
-// Converts argument i; a wrong type says which argument it was (counted from 1).
+using Address = void (*)();  // of any function
+// Calls the function at an address, which has the types that this was made for, with values from Python.
+using Caller = Value (*)(Address function, const std::vector<Value>& values);
+Function make_function(const char* name, std::size_t parameters, Caller caller, Address function);
+void add_function(std::vector<Function>& all, Function&& made);
+
 template <class T>
-decltype(auto) convert(const std::vector<Value>& values, std::size_t i) {
+using Conversion = From<std::remove_cv_t<std::remove_reference_t<T>>>;
+
+template <class R, class... A, std::size_t... I>
+Value call_with(R (*function)(A...), const std::vector<Value>& values, std::index_sequence<I...>) {
+  std::size_t number = 0;  // of the argument that is being converted
   try {
-    return From<std::remove_cv_t<std::remove_reference_t<T>>>::get(values[i]);
+    // Converted arguments live in the tuple until the call is over, so that references and views stay valid.
+    std::tuple<decltype(Conversion<A>::get(values[I]))...> held{(number = I + 1, Conversion<A>::get(values[I]))...};
+    number = 0;
+    if constexpr (std::is_void_v<R>) {
+      function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...);
+      return Value{};
+    } else {
+      return to_value(
+          function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...));
+    }
   } catch (const WrongType& error) {
-    throw WrongType("argument " + std::to_string(i + 1) + " " + error.what());
+    wrong_argument(number, error);
   }
 }
 
-template <class F, class R, class... A, std::size_t... I>
-Value call_with(F& function, const std::vector<Value>& values, std::index_sequence<I...>) {
-  // Converted arguments live in the tuple until the call is over, so that references and views stay valid.
-  std::tuple<decltype(convert<A>(values, I))...> held{convert<A>(values, I)...};
-  if constexpr (std::is_void_v<R>) {
-    function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...);
-    return Value{};
-  } else {
-    return to_value(
-        function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...));
-  }
-}
-
-template <class R, class... A, class F>
-Function wrap(const char* name, F function, R (*)(A...)) {
-  Function result;
-  result.name = name;
-  result.parameters.resize(sizeof...(A));
-  result.call = [function](const std::vector<Value>& values) mutable {
-    return call_with<F, R, A...>(function, values, std::index_sequence_for<A...>{});
-  };
-  return result;
-}
 template <class R, class... A>
 Function make_function(const char* name, R (*function)(A...)) {
-  return wrap<R, A...>(name, function, function);
+  const Caller caller = [](Address address, const std::vector<Value>& values) {
+    return call_with(reinterpret_cast<R (*)(A...)>(address), values, std::index_sequence_for<A...>{});
+  };
+  return make_function(name, sizeof...(A), caller, reinterpret_cast<Address>(function));
 }
 template <class F, class = decltype(+std::declval<F>())>
 Function make_function(const char* name, F lambda, ...) {

@@ -30,7 +30,7 @@ struct module_ {
     simt::Function made = simt::make_function(name, function);
     std::size_t next = 0;
     (note(made, next, extra), ...);
-    functions.push_back(std::move(made));
+    simt::add_function(functions, std::move(made));
     return *this;
   }
   struct Doc {
@@ -47,7 +47,7 @@ struct module_ {
       made.name = name;
       made.is_value = true;
       made.call = [value = simt::to_value(value)](const std::vector<simt::Value>&) { return value; };
-      functions.push_back(std::move(made));
+      simt::add_function(functions, std::move(made));
     }
   };
   Attribute attr(const char* name) { return {functions, name}; }
