@@ -15,7 +15,7 @@ import click
 from grader.cli.first_use import lint_on_first_use
 from grader.cli.options import FileCommand, check_seconds, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
-from grader.paths import KERNELS_REF
+from grader.paths import KERNELS_REF, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str
             raise click.UsageError(f"{missing[0]} does not exist.{others} So nothing was graded or written.")
     if problem is not None and not problem.is_file():
         raise click.UsageError(f"--problem {problem}: this file does not exist.")
-    if problem is None or len(submissions) < 2 or problem.resolve().is_relative_to(KERNELS_REF.resolve()):
+    if problem is None or len(submissions) < 2 or find_real_path(problem).is_relative_to(find_real_path(KERNELS_REF)):
         return  # the course's own problems were not handed in
     if _folders(problem) & set().union(*map(_folders, submissions)):
         raise click.UsageError(
@@ -175,7 +175,7 @@ def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str
 
 def _folders(file: Path) -> set[Path]:
     """Return the folder of a file as it is named, and the one in which it lies if a link leads there."""
-    return {Path(os.path.abspath(file)).parent.resolve(), file.resolve().parent}
+    return {find_real_path(Path(os.path.abspath(file)).parent), find_real_path(file).parent}
 
 
 def find_batch_folder(submissions: Sequence[Path]) -> Path | None:
@@ -306,7 +306,7 @@ def _exercise_name(path: Path, problem: Path | None) -> str:
     model = problem or exercises.model_of(path)
     if model is None:
         return ""
-    return exercises.exercise_of(path, model.resolve().parent.name if model.name == "model.py" else model.stem)
+    return exercises.exercise_of(path, find_real_path(model).parent.name if model.name == "model.py" else model.stem)
 
 
 def _problem_digest(path: Path, problem: Path | None) -> str:

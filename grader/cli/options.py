@@ -16,12 +16,16 @@ class FileCommand(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises UsageError where one before `--` looks like an option and is a file's name."""
-        for argument in itertools.takewhile(lambda argument: argument != "--", args):
+        """Parse the arguments. Raises UsageError where one before `--`, or that itself, is a file's name."""
+        names = [
+            *itertools.takewhile(lambda argument: argument != "--", args),
+            *(["--"] if args.count("--") == 1 else []),
+        ]
+        for argument in names:
             if argument.startswith("-") and argument != "-" and os.path.lexists(argument):
                 raise click.UsageError(
                     f"{argument!r} is the name of a file here, and it would be read as an option: nothing was run. To "
-                    "name it as a file, write -- before the files, and all options before that.",
+                    "name it as a file, write -- before the files, and all options before that, or ./ before the name.",
                     ctx,
                 )
         return super().parse_args(ctx, args)

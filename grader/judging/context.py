@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from grader.judging.observer import Observer
 from grader.judging.trial import Finding, Limits, Progress, Trial, prepare_trial
+from grader.paths import find_real_path
 from grader.problems import exercises
 from grader.source.contract import Source
 from grader.verdict import Stage, StageName
@@ -128,4 +129,4 @@ def guess_problem_name(path: Path, problem_path: Path | None) -> str:
         name = problem_path.parent.name if problem_path.name == "model.py" else problem_path.stem
         return exercises.exercise_of(path, name)
     model = exercises.model_of(path)
-    return exercises.exercise_of(path, model.parent.name) if model else path.resolve().stem
+    return exercises.exercise_of(path, model.parent.name) if model else find_real_path(path).stem

@@ -135,8 +135,12 @@ def computes(name: str) -> bool:
     """Return whether an operator of PyTorch computes tensors: it is no view, moves no elements, and is not made up of
     other operators, which are seen themselves.
     """
-    packet = getattr(torch.ops.aten, name, None)
-    if packet is None or name in MOVING:
+    try:
+        packet = getattr(torch.ops.aten, name, None)
+    except RuntimeError:  # no operator can have this name
+        return False
+    # A submission may register an operator under a name that is an attribute of the namespace itself.
+    if not isinstance(packet, torch._ops.OpOverloadPacket) or name in MOVING:
         return False
     overloads = [getattr(packet, each) for each in packet.overloads()]
     makes_tensors = any("Tensor" in str(one.type) for each in overloads for one in each._schema.returns)

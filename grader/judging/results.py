@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from grader.judging.trial import Finding
 from grader.verdict import CaseResult, Evidence, Reason, Stage, Status
+from grader.worker.failures import shorten
 
 ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
+MAX_MESSAGE = 40_000  # characters: twice those of a worker's text, for what the judge adds to it
 # Reasons that are about numbers: the stage "safe" may explain them.
 VALUE_REASONS = {
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
@@ -13,8 +15,8 @@ VALUE_REASONS = {
 
 
 def end_stage(stage: Stage, status: Status, reason: Reason, message: str, evidence: list[Evidence]) -> None:
-    """Write status, reason and message; add the evidence."""
-    stage.status, stage.reason, stage.message = status, reason, message
+    """Write status, reason and message, of a length that every reader can bear; add the evidence."""
+    stage.status, stage.reason, stage.message = status, reason, shorten(message, MAX_MESSAGE)
     stage.evidence = [*stage.evidence, *evidence]
 
 

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from grader.paths import KERNELS_REF, KERNELS_STUDENT
+from grader.paths import KERNELS_REF, KERNELS_STUDENT, find_real_path
 from grader.problems.skeletons import (
     BACKWARD,
     CLOSE,
@@ -40,7 +40,7 @@ def problems() -> list[str]:
 
 def is_of_the_course(model: Path) -> bool:
     """Return whether a problem's file lies in kernels_ref."""
-    return Path(model).resolve().parent.parent == KERNELS_REF.resolve()
+    return find_real_path(model).parent.parent == KERNELS_REF.resolve()
 
 
 def exercises() -> list[str]:
@@ -62,7 +62,7 @@ def model_of(submission: Path) -> Path | None:
     next to a file elsewhere may have been handed in with it, and a problem's code runs in the grader itself: only
     --problem takes it.
     """
-    submission = Path(submission).resolve()
+    submission = find_real_path(submission)
     folders = (submission.parent, submission.parent.parent)
     for folder in folders:
         if folder.parent == KERNELS_REF.resolve() and (folder / "model.py").is_file() and submission.name != "model.py":
@@ -121,8 +121,9 @@ def still_empty(text: str) -> str:
 def exercise_of(submission: Path, problem: str) -> str:
     """Return the exercise that a file answers: problem_backward where its name or its folder's says so."""
     backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")
-    reference = submission.name == "backward.py" and submission.resolve().parent.name == problem
-    named = reference or backward.search(submission.stem) or backward.search(submission.resolve().parent.name)
+    folder = find_real_path(submission).parent.name
+    reference = submission.name == "backward.py" and folder == problem
+    named = reference or backward.search(submission.stem) or backward.search(folder)
     return problem + BACKWARD if named else problem
 
 

@@ -17,6 +17,7 @@ from typing import cast
 
 import torch
 
+from grader.paths import find_real_path
 from grader.problems import cases as _cases
 from grader.problems import exercises
 from grader.problems.cases import Case, ProblemError
@@ -52,7 +53,7 @@ def find(submission: Path) -> Problem:
     model = exercises.model_of(submission)
     if model is not None:
         return read(model)
-    submission, known = Path(submission).resolve(), names()
+    submission, known = find_real_path(submission), names()
     near = difflib.get_close_matches(submission.stem, known, n=1)
     hint = f"did you mean {near[0]}.py?" if near else "the problems are " + ", ".join(known) + "."
     folders = (submission.parent, submission.parent.parent)
@@ -96,7 +97,7 @@ def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:
 
 def _name_problem(path: Path) -> str:
     """Return the name of a file: groupnorm for kernels_ref/groupnorm/model.py, its stem for any other."""
-    return path.resolve().parent.name if path.name == "model.py" else path.stem
+    return find_real_path(path).parent.name if path.name == "model.py" else path.stem
 
 
 @dataclasses.dataclass

@@ -17,6 +17,7 @@ import msgspec
 from grader.worker.messages import Answer, Order
 
 MAGIC = b"GRD1"
+MAX_REASON = 200  # characters of why a message is no message
 HEADER = len(MAGIC) + 8
 MIB = 1 << 20
 MAX_COMMAND = 8 << 30  # bytes; the judge is trusted, so this only catches a torn stream
@@ -78,7 +79,9 @@ class Channel:
         try:
             return decoder.decode(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, MemoryError) as error:
-            raise ChannelError(f"a message does not follow the protocol ({error})") from None
+            # msgspec quotes what it does not know, however long it is
+            why = " ".join(str(error).split())[:MAX_REASON]
+            raise ChannelError(f"a message does not follow the protocol ({why})") from None
 
     def _read_frame(self, limit: int, deadline: float | None) -> bytearray:
         header = self._read_exactly(HEADER, deadline)

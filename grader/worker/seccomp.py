@@ -53,6 +53,25 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "semop": (65, 193), "semtimedop": (220, 192), "msgget": (68, 186), "msgctl": (71, 187), "msgrcv": (70, 188),
     "msgsnd": (69, 189), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
+# What changes another process: the argument that names it must be 0, which is the caller.
+OF_CALLER: dict[str, tuple[int | None, int | None]] = {
+    "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
+}  # fmt: skip
+# The same with the kind of what the second argument names: PRIO_PROCESS, IOPRIO_WHO_PROCESS.
+OF_CALLING_PROCESS = {"setpriority": ((141, 140), 0), "ioprio_set": ((251, 30), 1)}
+# Calls that give a file a mode, and the position of the mode: no file may run as its owner. A program left in a folder
+# of builds would run as whoever grades.
+WITH_MODE: dict[str, tuple[tuple[int | None, int | None], int]] = {
+    "chmod": ((90, None), 1), "fchmod": ((91, 52), 1), "fchmodat": ((268, 53), 2), "fchmodat2": ((452, 452), 2),
+    "mknod": ((133, None), 1), "mknodat": ((259, 33), 2), "mkdir": ((83, None), 1), "mkdirat": ((258, 34), 2),
+    "creat": ((85, None), 1),
+}  # fmt: skip
+# The same of calls that read the mode only where they make a file: the position of their flags, which precede it.
+OPENING: dict[str, tuple[tuple[int | None, int | None], int]] = {"open": ((2, None), 1), "openat": ((257, 56), 2)}
+_SET_ID_BITS = 0o6000  # S_ISUID and S_ISGID
+_MAKES_FILE = 0o100 | 0o20000000  # O_CREAT, and the bit of O_TMPFILE that is its own
+OPENAT2 = (437, 437)  # no filter sees its mode
 NETWORK = {"connect": (42, 203), "bind": (49, 200)}
 CLONE, CLONE3, IOCTL, SOCKET, SOCKETPAIR = (56, 220), (435, 435), (16, 29), (41, 198), (53, 199)
 
@@ -79,6 +98,11 @@ def make_filter(unix_sockets: bool = False, machine: str | None = None) -> bytes
         number = numbers[column]
         if number is not None:
             program += _when(_JUMP_EQUAL, number, [_refuse()])
+    program += _when(_JUMP_EQUAL, OPENAT2[column], [_refuse(errno.ENOSYS)])  # the caller then uses openat
+    for calls in _list_rules_on_arguments():
+        for numbers, rule in calls:
+            if (number := numbers[column]) is not None:
+                program += _when(_JUMP_EQUAL, number, rule)
     program += _when(_JUMP_EQUAL, CLONE[column], _refuse_argument(0, _JUMP_ANY_BIT, [_NEW_NAMESPACES]))
     program += _when(_JUMP_EQUAL, IOCTL[column], _refuse_argument(1, _JUMP_EQUAL, [_TIOCSTI, _TIOCLINUX]))
     program += _when(_JUMP_EQUAL, SOCKETPAIR[column], _refuse_argument(1, _JUMP_EQUAL, [_SOCK_DGRAM], _SOCK_TYPE_MASK))
@@ -86,15 +110,43 @@ def make_filter(unix_sockets: bool = False, machine: str | None = None) -> bytes
     return b"".join([*program, _allow()])
 
 
+def _list_rules_on_arguments() -> list[list[tuple[tuple[int | None, int | None], list[bytes]]]]:
+    """Return the numbers of the calls that depend on arguments on every machine, and the instructions for each."""
+    return [
+        [(numbers, _refuse_unless([(0, 0)])) for numbers in OF_CALLER.values()],
+        [(numbers, _refuse_unless([(0, kind), (1, 0)])) for numbers, kind in OF_CALLING_PROCESS.values()],
+        [(numbers, _refuse_argument(at, _JUMP_ANY_BIT, [_SET_ID_BITS])) for numbers, at in WITH_MODE.values()],
+        [
+            (
+                numbers,
+                [
+                    _load_argument(flags),
+                    *_when(_JUMP_ANY_BIT, _MAKES_FILE, _refuse_argument(flags + 1, _JUMP_ANY_BIT, [_SET_ID_BITS])),
+                    _allow(),
+                ],
+            )
+            for numbers, flags in OPENING.values()
+        ],
+    ]
+
+
+def _refuse_unless(wanted: list[tuple[int, int]]) -> list[bytes]:
+    """Return instructions that allow a call if each of these arguments, by position, has its value."""
+    rule: list[bytes] = []
+    for position, value in wanted:
+        rule += [_load_argument(position), *_unless(_JUMP_EQUAL, value, _refuse())]
+    return [*rule, _allow()]
+
+
 def _make_socket_rule(unix_sockets: bool) -> list[bytes]:
     if not unix_sockets:
         return [_refuse()]
-    return [_load(_FIRST_ARGUMENT), *_when(_JUMP_EQUAL, _AF_UNIX, [_allow()]), _refuse()]
+    return [_load_argument(0), *_when(_JUMP_EQUAL, _AF_UNIX, [_allow()]), _refuse()]
 
 
 def _refuse_argument(position: int, jump: int, values: list[int], mask: int | None = None) -> list[bytes]:
     """Return instructions that refuse a call by one of its arguments and allow it otherwise."""
-    rule = [_load(_FIRST_ARGUMENT + 8 * position)]
+    rule = [_load_argument(position)]
     if mask is not None:
         rule.append(_instruction(_AND, value=mask))
     for value in values:
@@ -109,6 +161,10 @@ def _when(jump: int, value: int, then: list[bytes]) -> list[bytes]:
 
 def _unless(jump: int, value: int, then: bytes) -> list[bytes]:
     return [_instruction(jump, yes=1, value=value), then]
+
+
+def _load_argument(position: int) -> bytes:
+    return _load(_FIRST_ARGUMENT + 8 * position)
 
 
 def _load(offset: int) -> bytes:

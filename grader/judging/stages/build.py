@@ -9,6 +9,7 @@ from grader.judging.session import Session
 from grader.judging.timing.watch import Canary
 from grader.judging.trial import Finding, FindingError, Refused
 from grader.judging.worker_process import PREPARING
+from grader.paths import find_real_path
 from grader.problems.cases import Case
 from grader.problems.determinism import check_determined
 from grader.verdict import Reason, Stage, StageName, spelled
@@ -24,7 +25,7 @@ def run(context: Context, stage: Stage) -> None:
     check_determined(context.problem, cases, context.device)
     if not context.gpu:
         _warm_up(context)
-    path = request.path.resolve()
+    path = find_real_path(request.path)
     assert context.process is not None  # "contract" has started it
     client = Client(context.process, path, lambda text: context.report(StageName.build, text), request.limits.build)
     context.session = Session(client, context.source, context.problem, request.limits, context.gpu)

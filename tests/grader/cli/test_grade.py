@@ -238,6 +238,31 @@ def test_after_two_dashes_any_name_is_a_file(tmp_path, monkeypatch):
     assert result.exit_code == statuses.FAILED and "contains no code" in result.stdout
 
 
+def test_a_file_that_is_called_like_the_end_of_options(tmp_path, monkeypatch):
+    """Is `grade * --json FILE` refused where the pattern gives a file --, after which nothing would be an option?"""
+    monkeypatch.chdir(tmp_path)
+    for name in ("--", "groupnorm.py"):
+        Path(name).write_text("")
+    result = run("grade", "--", "groupnorm.py", "--json", "verdicts")
+    assert result.exit_code == statuses.USAGE and "'--' is the name of a file here" in result.stderr
+    assert not Path("verdicts").exists()
+    result = run("grade", "--json", "verdicts", "--allow-unsandboxed", "--", "--", "groupnorm.py")
+    assert len(Path("verdicts").read_text().splitlines()) == 2, result.stderr
+
+
+def test_a_link_to_itself_stops_no_batch(tmp_path, monkeypatch):
+    """Does each other file get its verdict, with the problem named and without?"""
+    monkeypatch.chdir(tmp_path)
+    Path("a_groupnorm.py").symlink_to("a_groupnorm.py")
+    Path("b_groupnorm.py").write_text("")
+    Path("c.py").symlink_to("c.py")
+    for options in ([], ["--problem", str(KERNELS_REF / "groupnorm" / "model.py")]):
+        result = run("grade", *sorted(os.listdir()), *options, "--json", "../out", "--allow-unsandboxed")
+        made = [schema.from_json(line) for line in Path("../out").read_text().splitlines()]
+        assert [verdict.submission.path for verdict in made] == ["a_groupnorm.py", "b_groupnorm.py", "c.py"], result
+        assert made[1].reason is Reason.empty_file and "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize("problem", ["ada/model.py", "link/model.py", "bob/link.py"])
 def test_a_problem_next_to_one_of_several_submissions_is_refused(tmp_path, monkeypatch, problem):
     """Is what may have been handed in as a problem not executed, also through links?"""

@@ -5,6 +5,7 @@ Each submission is right, so that only what computed the result differs. The pro
 
 import pytest
 
+from grader.judging import kernel_use
 from grader.judging.grading import grade
 from grader.verdict import Outcome, Reason, Status
 
@@ -216,3 +217,10 @@ def test_a_policy_that_means_nothing(judged):
 
     with pytest.raises(ProblemError, match="ALLOWED_OPERATORS is neither"):
         judged(forward("return x"), "\nALLOWED_OPERATORS = 3\n")
+
+
+@pytest.mark.parametrize("name", ["name", "__file__", "__class__", "_dir", "op", "no such name", "a.b", "", "\0"])
+def test_a_name_that_is_no_operator_computes_nothing(name):
+    """Is a name of the submission's choosing that is an attribute of torch's namespace taken for no operator?"""
+    assert not kernel_use.computes(name)
+    assert kernel_use.computes("sigmoid")

@@ -92,6 +92,17 @@ def test_other_builds(attacked, place):
     check(attacked, f"read({str(file)!r})", HIDDEN)
 
 
+def test_limits_of_another_process(attacked):
+    """Can a process's limits be lowered from outside it, as the judge's would be?"""
+    check(attacked, "with_child(limit)", ("EPERM",))
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755])
+def test_programs_that_run_as_their_owner(attacked, mode):
+    """Can a program be left behind that runs as the user who grades?"""
+    check(attacked, f"give_mode(os.environ['TORCH_EXTENSIONS_DIR'] + '/shell', {mode})", ("EPERM",))
+
+
 def test_the_home_folder(attacked):
     """Can a file in the user's home be read?"""
     secret = Path.home() / f".grader_test_secret_{os.getpid()}"

@@ -110,6 +110,18 @@ def outputs(run: dict | None = None, **fields: object) -> dict:
     return {"type": "outputs", "runs": [RUN | (run or {})], "found": [FOUND], **fields}
 
 
+def test_a_huge_name_outside_the_schema_is_not_repeated(ends):
+    """Is the reason short and on one line, whatever a field or a type is called?"""
+    judge, worker = ends
+    for message in ({"number": 1, "reply": {"type": "x\n" * 100_000}}, {"number": 1, "y\n" * 100_000: 0}):
+        sender = threading.Thread(target=worker.sock.sendall, args=(frame(message),))
+        sender.start()
+        with pytest.raises(ChannelError) as raised:
+            answer(judge, limit=1 << 20)
+        sender.join()
+        assert len(str(raised.value)) < 300 and "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize("reply", [outputs(), FAILED | {"notes": [NOTE]}, outputs({"launches": [LAUNCH] * 16})])
 def test_what_is_within_the_bounds_is_taken(ends, reply):
     judge, worker = ends

@@ -50,7 +50,9 @@ def test_listed_calls(machine):
 def test_no_number_is_listed_twice(machine):
     """Is each call listed under its own number?"""
     column = list(seccomp.AUDIT_ARCH).index(machine)
-    single = (seccomp.CLONE, seccomp.CLONE3, seccomp.IOCTL, seccomp.SOCKET, seccomp.SOCKETPAIR)
+    single = [seccomp.CLONE, seccomp.CLONE3, seccomp.IOCTL, seccomp.SOCKET, seccomp.SOCKETPAIR, seccomp.OPENAT2]
+    pairs = (seccomp.OF_CALLING_PROCESS, seccomp.WITH_MODE, seccomp.OPENING)
+    single += [*seccomp.OF_CALLER.values(), *(pair[0] for table in pairs for pair in table.values())]
     numbers = [one[column] for one in (*seccomp.REFUSED.values(), *seccomp.NETWORK.values(), *single)]
     known = [number for number in numbers if number is not None]
     assert len(known) == len(set(known))
@@ -70,6 +72,39 @@ def test_calls_that_depend_on_an_argument(machine):
     assert run(program, machine, ioctl, 0, 1 << 32 | 0x5412) == EPERM  # the kernel reads the low word alone
     assert run(program, machine, pair, 1, 1) == run(program, machine, pair, 1, 0o2000000 | 1) == ALLOW
     assert run(program, machine, pair, 1, 2) == run(program, machine, pair, 1, 0o2000000 | 2) == EPERM
+
+
+@machines
+def test_calls_that_name_a_process(machine):
+    """May a process change its own limits and priority, and those of no other one?"""
+    program, column = seccomp.make_filter(machine=machine), list(seccomp.AUDIT_ARCH).index(machine)
+    for numbers in seccomp.OF_CALLER.values():
+        assert run(program, machine, numbers[column], 0) == ALLOW
+        assert (
+            run(program, machine, numbers[column], 4711) == run(program, machine, numbers[column], 2**32 - 1) == EPERM
+        )
+    priority, io = (seccomp.OF_CALLING_PROCESS[name][0][column] for name in ("setpriority", "ioprio_set"))
+    assert run(program, machine, priority, 0, 0, 5) == run(program, machine, io, 1, 0, 5) == ALLOW
+    for which, who in ((0, 1), (1, 0), (2, 0), (2, 1000)):  # another process, a group, all of a user
+        assert run(program, machine, priority, which, who, 5) == run(program, machine, io, which + 1, who, 5) == EPERM
+
+
+@machines
+def test_modes_of_files(machine):
+    """May a file get any mode but one with which it runs as its owner?"""
+    program, column = seccomp.make_filter(machine=machine), list(seccomp.AUDIT_ARCH).index(machine)
+    calls = [(numbers[column], at) for numbers, at in seccomp.WITH_MODE.values()]
+    calls += [(numbers[column], flags + 1) for numbers, flags in seccomp.OPENING.values()]
+    for number, at in [(number, at) for number, at in calls if number is not None]:
+        creating = [0] * (at - 1) + [0o101]  # where there are flags: O_WRONLY | O_CREAT
+        for mode, result in ((0o755, ALLOW), (0o1777, ALLOW), (0o4755, EPERM), (0o2755, EPERM), (0o6000, EPERM)):
+            assert run(program, machine, number, *creating, mode) == result, number
+    for numbers, at in seccomp.OPENING.values():
+        number = numbers[column]
+        if number is not None:
+            assert run(program, machine, number, *[0] * at, 0, 0o4755) == ALLOW  # nothing is made: the mode is not read
+            assert run(program, machine, number, *[0] * at, 0o20200002, 0o4755) == EPERM  # O_TMPFILE | O_RDWR
+    assert run(program, machine, seccomp.OPENAT2[column]) == ENOSYS
 
 
 @machines
