@@ -21,6 +21,7 @@ from grader.problems.skeletons import (
     skeleton,
     source_file,
 )
+from grader.source.syntax import split_lines
 
 __all__ = ["BACKWARD", "CLOSE", "DEFECT", "KERNELS_STUDENT", "MARK", "OPEN", "PRINTS", "STAMP"]
 
@@ -78,7 +79,7 @@ def model_of(submission: Path) -> Path | None:
 
 def empty_places(text: str) -> list[int]:
     """Return the lines, from 1, of the marked places of a student's file that hold no code."""
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line.strip()) for number, line in enumerate(split_lines(text), 1) if line.strip()]
     marks = [MARK + ":" in line for _, line in lines]
     return [
         lines[i][0]
@@ -96,7 +97,7 @@ def given_lines(text: str, exercise: str) -> set[int]:
     stub = [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
     if not stub:
         return set()
-    lines = text.splitlines()
+    lines = split_lines(text)
     if 2 * len(set(stub) & set(lines)) < len(set(stub)):
         return set()
     return {number for number, line in enumerate(lines, 1) if line in stub}

@@ -14,6 +14,7 @@ from grader.problems import exercises
 from grader.reports import terminal
 from grader.reports.terminal import clean
 from grader.source import places
+from grader.source.syntax import split_lines
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, Status, Verdict
 
 LONGEST_LINE = 500  # characters that are looked at and shown
@@ -317,7 +318,7 @@ def excerpt(
     """Return the student's lines around the wrong one, with lines that the message names marked too. If no stage has
     `found` a line, return suspect lines, preferably not `given` ones.
     """
-    lines = source.splitlines()
+    lines = split_lines(source)
     if one.line and 0 < one.line <= len(lines):
         marked = {one.line} | {
             n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH
@@ -374,7 +375,7 @@ def at_lead(found: fault_localization.Lead, source: str, where: Where) -> Code:
     between two.
     """
     marked = {found.line} | ({found.until} if found.until else set())
-    return _around(source.splitlines(), marked, {found.line}, where)
+    return _around(split_lines(source), marked, {found.line}, where)
 
 
 def _unmarked(code: Code) -> Code:

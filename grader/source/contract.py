@@ -43,7 +43,7 @@ class Source:
     @functools.cached_property
     def lines(self) -> list[str]:
         """Return the text's lines."""
-        return self.text.splitlines()
+        return syntax.split_lines(self.text)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ def code_digest(text: str) -> str:
     not count. Raises SyntaxError, or ValueError for null characters.
     """
     first, *_ = ast.parse(text).body or [None]
-    lines = text.splitlines()
+    lines = syntax.split_lines(text)
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         del lines[first.lineno - 1 : first.end_lineno]
     return hashlib.sha256("\n".join(lines).strip().encode()).hexdigest()[:12]

@@ -1,9 +1,10 @@
-"""Python's parser, made safe for a second thread."""
+"""Python's parser, made safe for a second thread, and its idea of a line."""
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import re
 from typing import Literal, cast, overload
 
 TRIES = 3
@@ -28,3 +29,11 @@ def parse(source: str, name: str = "<unknown>", mode: Literal["exec", "eval"] = 
         return cast("ast.Module | ast.Expression", ast.parse(source, name, mode))
     except MemoryError:
         raise RecursionError("an expression is nested too deeply") from None
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a program as Python and compilers count them. str.splitlines() also divides at form feeds,
+    which some editors put between functions, and at other characters.
+    """
+    lines = re.split("\r\n|\r|\n", text)
+    return lines if lines[-1] else lines[:-1]

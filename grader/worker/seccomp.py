@@ -54,7 +54,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "msgsnd": (69, 189), "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
 # What changes another process: the argument that names it must be 0, which is the caller.
-OF_CALLER: dict[str, tuple[int | None, int | None]] = {
+OF_CALLER: dict[str, tuple[int, int]] = {
     "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
     "sched_setaffinity": (203, 122), "sched_setattr": (314, 274), "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip

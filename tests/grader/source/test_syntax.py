@@ -36,3 +36,15 @@ def test_the_syntax_error_is_reported():
     with pytest.raises(SyntaxError) as raised:
         syntax.parse("x = (", "name.py")
     assert raised.value.filename == "name.py"
+
+
+@pytest.mark.parametrize("mark", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_lines_are_those_of_python(mark):
+    """Is a form feed between functions, or another mark in a comment, no line of its own?"""
+    text = f"x = 1\n{mark if mark == chr(12) else '#' + mark}\ny = 2\r\nz = 3\rw = 4\n"
+    (*_, last) = ast.parse(text).body
+    assert syntax.split_lines(text)[last.lineno - 1] == "w = 4" and len(syntax.split_lines(text)) == 5
+
+
+def test_ends_of_texts():
+    assert [syntax.split_lines(text) for text in ("", "a", "a\n", "a\n\n")] == [[], ["a"], ["a"], ["a", ""]]

@@ -73,7 +73,7 @@ def give_mode(path, mode):
             if os.stat(path).st_mode & 0o6000:
                 return "done"
         except OSError as error:
-            result = errno.errorcode[error.errno]
+            result = errno.errorcode[error.errno or 0]
     if result == "done":
         raise OSError(errno.EPERM, "no way worked")
     raise OSError(getattr(errno, result), "refused")
