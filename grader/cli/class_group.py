@@ -106,7 +106,9 @@ def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> 
             for source in sources:
                 made = collect(read_source(source), students, course)
                 new = kept.add(made, str(source.resolve()))
-                console.print(Text(f"{source}: {count(len(made.attempts), 'attempt')}, {new} of them new"))
+                console.print(
+                    Text(f"{source}: {count(len(made.attempts), 'attempt')}, {new} of them new"), soft_wrap=True
+                )
             remarks = kept.remarks()
             seen = [(one.student, one.problem, State.attempt) for one in kept.attempts()]
     except (CourseError, roster.RosterError, SourceError) as error:
@@ -117,7 +119,7 @@ def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> 
     seen += [(student, problem, state) for student, problem, _, _, state, _ in remarks]
     names = {student.id: student.name for student in students}
     for student, _, _, path, _, why in remarks if show_all else remarks[:MOST_SHOWN]:
-        console.print(Text(f"{names.get(student, student) or path}: {why}"))
+        console.print(Text(f"{names.get(student, student) or path}: {why}"), soft_wrap=True)
     if len(remarks) > MOST_SHOWN and not show_all:
         console.print(Text(f"and {len(remarks) - MOST_SHOWN} more: --all shows them."))
     _show_states(
