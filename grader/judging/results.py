@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from grader.judging.trial import Finding
 from grader.verdict import CaseResult, Evidence, Reason, Stage, Status
-from grader.worker.failures import shorten
 
 ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
 MAX_MESSAGE = 40_000  # characters: twice those of a worker's text, for what the judge adds to it
@@ -16,7 +15,7 @@ VALUE_REASONS = {
 
 def end_stage(stage: Stage, status: Status, reason: Reason, message: str, evidence: list[Evidence]) -> None:
     """Write status, reason and message, of a length that every reader can bear; add the evidence."""
-    stage.status, stage.reason, stage.message = status, reason, shorten(message, MAX_MESSAGE)
+    stage.status, stage.reason, stage.message = status, reason, message[:MAX_MESSAGE]
     stage.evidence = [*stage.evidence, *evidence]
 
 
