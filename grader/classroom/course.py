@@ -14,9 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from grader.classroom.toml_lines import find_line
-from grader.paths import KERNELS_REF
 from grader.problems.exercises import exercises
-from grader.problems.skeletons import problem_of
 from grader.verdict import StageName
 
 FILE = "course.toml"
@@ -234,12 +232,6 @@ def _find_contradictions(course: Course, folder: Path) -> Iterator[tuple[KeyPath
                     yield (*where, "speed", baseline), "The bands must be in the order of `from`, each one once."
     if all(not rules.weight for rules in course.problems.values()):
         yield ("problems",), "Every problem has the weight 0."
-
-
-def model_file(course: Course, name: str, folder: Path) -> Path:
-    """Return the file of a problem."""
-    own = course.problems[name].file
-    return folder / own if own is not None else KERNELS_REF / problem_of(name) / "model.py"
 
 
 # --- messages ---

@@ -97,6 +97,7 @@ def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> 
     from grader.classroom.sources import SourceError, read_source
     from grader.cli.statuses import CANNOT
     from grader.pictures.picture import count
+    from grader.reports.terminal import line
 
     console = Console(highlight=False)
     try:
@@ -119,7 +120,7 @@ def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> 
     seen += [(student, problem, state) for student, problem, _, _, state, _ in remarks]
     names = {student.id: student.name for student in students}
     for student, _, _, path, _, why in remarks if show_all else remarks[:MOST_SHOWN]:
-        console.print(Text(f"{names.get(student, student) or path}: {why}"), soft_wrap=True)
+        console.print(Text(line(f"{names.get(student, student) or path}: {why}")), soft_wrap=True)
     if len(remarks) > MOST_SHOWN and not show_all:
         console.print(Text(f"and {len(remarks) - MOST_SHOWN} more: --all shows them."))
     _show_states(

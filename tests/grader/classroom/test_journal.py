@@ -168,5 +168,8 @@ def test_collect(tmp_path):
         assert done.exit_code == 0 and f"1 attempt, {new} of them new" in done.output, done.output
         assert "Is groupnorm meant?" in done.output and "strange.py: Nobody" in done.output
         assert ["groupnorm", "1", "0", "1", "0"] in [line.split() for line in done.output.splitlines()]
+    (handed_in / "\x1b[2Jgroupnorm: 2 attempts\n.py").write_text("")
+    hostile = run(cli, collect).output
+    assert "\x1b" not in hostile and not [one for one in hostile.splitlines() if one.startswith("groupnorm: 2")]
     (course / FILE).write_text("no database " * 100)
     assert run(cli, collect).exit_code == 3
