@@ -28,6 +28,7 @@ __all__ = ["WANTED", "Lead", "Search", "lead", "wanted"]
 SEARCH_SECONDS = 12.0  # for running mutants on one case; it seldom takes one second
 MOST_BUILDS = 3  # each later build leaves out the lines whose mutants the compiler rejected
 SLOW_SECONDS = 0.1  # for one run of a case: with a slower one, too few mutants could be tried
+MOST_LATE = 3  # mutants tried once more, if none makes the first case pass
 MOST_CHOSEN = 40  # mutants that make the first case pass and are tried on the others
 
 VALUE_REASONS = {
@@ -236,13 +237,18 @@ class Search:
             if self.worker.is_right(one.mutant.number):
                 one.passed = 1
                 good.append(one)
+        if not good:  # on a machine with much else to do, the right one may have been late
+            late = [one for one in self.candidates.values() if one.mutant.number in self.worker.late]
+            good = [one for one in late[:MOST_LATE] if self.worker.is_right(one.mutant.number, patient=True)]
+            for one in good:
+                one.passed = 1
         return good
 
     def _narrow(self, case: SearchCase, good: list[Candidate]) -> list[Candidate]:
         """Return those of the candidates that do best on one more case."""
         self.worker.construct(case)
         for one in good[: max(MOST_CHOSEN, int(1.0 / max(case.seconds, 1e-3)))]:
-            right = self.worker.is_right(one.mutant.number)
+            right = self.worker.is_right(one.mutant.number, patient=True)
             one.passed += right and case.fails
             one.spoils_none &= right or case.fails
         best = max((one.passed for one in good if one.spoils_none), default=0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from grader.diagnosis.search_cases import SearchCase
 from grader.source.contract import Source
-from grader.verdict import spelled
+from grader.verdict import Reason, spelled
 from grader.worker import sandbox
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ CALL_SECONDS = 5.0  # for one call of forward, or of forward and backward
 BUILD_SECONDS = 120.0  # for the compilers
 # least and most seconds for one launch, between them the time of 20 runs of the case: a mutant may make a loop endless
 KERNEL_SECONDS = 0.15, 0.3
+PATIENT_SECONDS = 1.0  # for one launch of a mutant that ended in another case, or reached the limit above
 MIB = 1 << 20
 NICENESS = 10  # added to that of a search's processes: the judge, for which the user waits, comes first
 MOST_DEATHS = 2  # crashes of a worker, after which the search ends
@@ -38,6 +39,7 @@ class MutantWorker:
         self.build_command: protocol.Build  # the last one
         self.case: SearchCase  # the one that ModelNew is constructed for
         self.deaths = 0
+        self.late: set[int] = set()  # mutants that reached the time limit for one launch
 
     def open(self) -> None:
         """Start a worker. Raises WorkerLost."""
@@ -89,15 +91,16 @@ class MutantWorker:
             )
         )  # fmt: skip
 
-    def call(self, mutant: int):
+    def call(self, mutant: int, patient: bool = False):
         """Return the worker's reply for the constructed case with a mutant active; None if the mutant crashed it.
 
-        The worker is then restarted. Raises WorkerLost after too many crashes.
+        The worker is then restarted. patient: with the long limit for one launch. Raises WorkerLost after too many
+        crashes.
         """
         case = self.case
         size = sum(t.numel() * t.element_size() for t in case.eager)
         try:
-            return self.query(self._make_command(case, mutant, size), CALL_SECONDS, 8 * size + 2 * MIB)
+            return self.query(self._make_command(case, mutant, size, patient), CALL_SECONDS, 8 * size + 2 * MIB)
         except WorkerLost:
             self.deaths += 1
             if self.deaths > MOST_DEATHS:
@@ -108,11 +111,11 @@ class MutantWorker:
             self.construct(case)
             return None
 
-    def _make_command(self, case: SearchCase, mutant: int, size: int):
+    def _make_command(self, case: SearchCase, mutant: int, size: int, patient: bool):
         from grader.worker import protocol
 
         inputs, right = [protocol.pack(value) for value in case.instance.inputs], case.gradients
-        least, most = KERNEL_SECONDS
+        least, most = (PATIENT_SECONDS, PATIENT_SECONDS) if patient else KERNEL_SECONDS
         how = {
             "outputs": [],
             "schedule": "forward",
@@ -127,11 +130,16 @@ class MutantWorker:
         upstream = [protocol.pack(value) for value in right.upstream]
         return protocol.Gradient(inputs, right.inputs, right.parameters, upstream, strided=False, other=[], **how)
 
-    def is_right(self, mutant: int) -> bool:
-        """Return whether the constructed case passes with a mutant."""
+    def is_right(self, mutant: int, patient: bool = False) -> bool:
+        """Return whether the constructed case passes with a mutant; note in `late` one that reached the time limit.
+
+        patient: with the long limit for one launch.
+        """
         from grader.worker import protocol
 
-        reply, case = self.call(mutant), self.case
+        reply, case = self.call(mutant, patient), self.case
+        if isinstance(reply, protocol.Failure) and reply.reason == Reason.kernel_timeout:
+            self.late.add(mutant)
         if isinstance(reply, protocol.Outputs):
             runs = reply.runs
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.diagnosis import fault_localization, leads, mutants, operator_mutants
+from grader.diagnosis import fault_localization, leads, mutant_worker, mutants, operator_mutants
 from grader.judging.grading import grade
 from grader.paths import KERNELS_REF
 from grader.verdict import Reason, Stage, StageName, Status
@@ -113,6 +113,18 @@ def test_no_mutant_passes(tmp_path):
     )
     verdict, lead, _ = lead_of(path, "logsumexp")
     assert verdict.reason is Reason.wrong_values and lead is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(torch.cuda.is_available(), reason="graded on the CPU, as a notebook without a GPU does")
+def test_a_late_mutant_is_waited_for(monkeypatch):
+    """Is the right mutant found, and said to correct all cases, where each slow launch reaches the time limit, as on a
+    machine with much else to do?
+    """
+    monkeypatch.setattr(mutant_worker, "KERNEL_SECONDS", (0.001, 0.001))
+    monkeypatch.setattr(fault_localization, "SLOW_SECONDS", 1.0)
+    _, lead, _ = lead_of(SPECIMENS / "conv2d_swapped_rows_and_columns.py", "conv2d")
+    assert lead is not None and lead.kind == "order" and "makes the failing cases pass" in lead.words
 
 
 def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
