@@ -104,7 +104,7 @@ class Options:
     callback=check_seconds,
     default=20.0,
     show_default=True,
-    help="Limit for the import, for ModelNew(...) and for each case; compile time is not counted.",
+    help="Limit for the import, for ModelNew(...) and for each case, without compilers; all together have 30 times it.",
 )
 def grade(
     submissions: tuple[Path, ...],

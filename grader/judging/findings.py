@@ -261,6 +261,9 @@ def of_death(error: Gone | Late, source: Source, case: str | None, doing: str) -
         building = doing == IMPORT
         reason = Reason.build_timeout if building else Reason.timeout
         what = "The import" if building else doing
+        if error.total:
+            message = f"All steps together took more than {error.seconds:g} s, and {doing} was stopped. Make it faster."
+            return Finding(Reason.timeout, message, evidence, True)
         at = f" It was{where}: look for a loop that never ends." if where else " Look for a loop that never ends."
         return Finding(reason, f"{what} did not end within {error.seconds:g} s and was stopped.{at}", evidence, True)
     return Finding(Reason.crash, f"The program {error.died}{where}.", evidence, True)

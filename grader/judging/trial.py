@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[StageName, str], None]
 
+MOST_OWN = 30  # times the limit for one step, which all steps together have
 CHECK_TIMEOUT_FACTOR = 8  # a launch with simt's checks takes up to so many times as long
 MIB = 1 << 20
 MESSAGE_BYTES = MIB  # of a reply, besides its tensors
@@ -32,12 +33,16 @@ class Refused(Exception):
 class Limits:
     """Time limits in seconds.
 
-    own: the submission's own time for its import, its construction and each call of forward. build: all compilers
-    together. kernel: one launch on the CPU.
+    own: the submission's own time for its import, its construction and each call of forward. total: for all of these
+    together. build: all compilers together. kernel: one launch on the CPU.
     """
 
     own: float = 20.0
     build: float = 600.0
+
+    @property
+    def total(self) -> float:
+        return self.own * MOST_OWN
 
     @property
     def kernel(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import time
@@ -35,11 +36,14 @@ class Gone(Exception):
 
 
 class Late(Exception):
-    """The worker was still busy at the deadline and was killed. line: of the submission, where it was, if known."""
+    """The worker was still busy at the deadline and was killed. line: of the submission, where it was, if known.
 
-    def __init__(self, seconds: float, line: int | None):
+    seconds: the limit, of all commands together if `total`.
+    """
+
+    def __init__(self, seconds: float, line: int | None, total: bool = False):
         super().__init__(f"no answer after {seconds:g} s")
-        self.seconds, self.line = seconds, line
+        self.seconds, self.line, self.total = seconds, line, total
 
 
 class NotStarted(Exception):
@@ -56,16 +60,27 @@ def make_orders(command: protocol.Command) -> Orders:
 
 
 class Client:
-    """A worker that carries out one command at a time. sources: the strings it compiled, newest first, of many builds
-    the last ones. failed_build: the last one that gave no extension. monitor: of simt's runtime in the worker; None on
-    a GPU and where no kernel can be built. report: the runtime's on the last command.
+    """A worker that carries out one command at a time.
+
+    build_seconds: for the compilers of all commands together. total_seconds: for all else that the commands do.
+    sources: the strings it compiled, newest first, of many builds the last ones. failed_build: the last one that gave
+    no extension. monitor: of simt's runtime in the worker; None on a GPU and where no kernel can be built. report: the
+    runtime's on the last command.
     """
 
-    def __init__(self, process: Process, submission: Path, progress: Callable[[str], None], build_seconds: float):
+    def __init__(
+        self,
+        process: Process,
+        submission: Path,
+        progress: Callable[[str], None],
+        build_seconds: float,
+        total_seconds: float = math.inf,
+    ):
         self.process = process
         self.path = str(submission)
         self.progress = progress
         self.build_seconds = build_seconds
+        self.total_seconds, self.used_seconds = total_seconds, 0.0
         self.quota = Quota(process.folders)
         self.channel = Channel(process.sock, self._may_go_on)
         self.sources: list[dict[str, str]] = []
@@ -106,27 +121,31 @@ class Client:
         self.number += 1
         if self.monitor is not None:
             self.monitor.order(orders or make_orders(command))
-        left, started = seconds + GRACE, time.monotonic()
+        is_last = self.total_seconds - self.used_seconds < seconds
+        left, started = GRACE + (self.total_seconds - self.used_seconds if is_last else seconds), time.monotonic()
         try:
             self.channel.send(protocol.Order(self.number, command), seconds + GRACE)
             while True:
                 reply = self._next(REPLY_BYTES + extra_bytes, started + left)
+                passed = time.monotonic() - started
                 if isinstance(reply, protocol.Building):
                     self.progress(f"compiling {reply.name[:200]}")
-                    left -= time.monotonic() - started
+                    left -= passed
+                    self.used_seconds += passed
                     self._compile()
                     started = time.monotonic()
                     self.progress("")
                 elif self.quota.is_exceeded():
                     raise ChannelError(self.quota.excess)
                 elif is_reply_to(reply, command):
+                    self.used_seconds += passed
                     self._read_report()
                     return reply
                 elif not isinstance(reply, protocol.Built):  # of a build in another thread
                     raise ChannelError("a reply came that does not answer the command")
         except ChannelTimeout:
             self.process.kill()
-            raise Late(seconds, self._line()) from None
+            raise Late(self.total_seconds if is_last else seconds, self._line(), is_last) from None
         except ChannelError as error:
             raise self._gone(error) from None
 

@@ -27,7 +27,10 @@ def run(context: Context, stage: Stage) -> None:
         _warm_up(context)
     path = find_real_path(request.path)
     assert context.process is not None  # "contract" has started it
-    client = Client(context.process, path, lambda text: context.report(StageName.build, text), request.limits.build)
+    limits = request.limits
+    client = Client(
+        context.process, path, lambda text: context.report(StageName.build, text), limits.build, limits.total
+    )
     context.session = Session(client, context.source, context.problem, request.limits, context.gpu)
     try:
         client.wait_until_ready()

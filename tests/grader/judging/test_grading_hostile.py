@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import simt
+from grader.judging import trial
 from grader.verdict import Outcome, Reason, Status
 from grader.worker import protocol, sandbox
 from grader.worker.client import Client
@@ -91,6 +92,14 @@ def test_an_endless_loop_in_forward_is_stopped_and_its_line_named(judged):
 @pytest.mark.slow
 def test_an_endless_loop_in_the_import_is_stopped(judged):
     assert judged("while True: pass\n" + RIGHT).reason is Reason.build_timeout
+
+
+def test_all_steps_together_have_a_limit(judged, monkeypatch):
+    """Is a submission stopped that keeps every limit for one step, and is slow in all of them?"""
+    monkeypatch.setattr(trial, "MOST_OWN", 3)
+    verdict = judged(forward("time.sleep(0.8)", "return x * self.scale"))
+    assert verdict.reason is Reason.timeout
+    assert f"All steps together took more than {3 * OWN:g} s" in verdict.first_problem.message
 
 
 @pytest.mark.slow
