@@ -1,4 +1,4 @@
-"""The course's database: what was handed in. One SQLite file, which is whole whenever a process is killed."""
+"""The course's database: what was handed in, and verdicts. One SQLite file, whole if a process is killed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from grader.classroom.collect import Collected, State
 
 FILE = "class.db"
 APPLICATION = 0x6772636C  # "grcl", in the file's header
-VERSION = 1
+VERSION = 2
 WAIT_S = 10.0  # for another process that writes
 
 SCHEMA = """
@@ -37,6 +37,27 @@ CREATE TABLE remarks (
     path TEXT NOT NULL,
     state TEXT NOT NULL,
     why TEXT NOT NULL
+);
+"""
+# What version 2 added.
+GRADES = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE verdicts (
+    number INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,        -- of grader.classroom.gradings.Grading
+    outcome TEXT NOT NULL,
+    verdict BLOB NOT NULL,    -- JSON
+    because TEXT NOT NULL,    -- why it was graded again; empty for the first time
+    graded TEXT NOT NULL
+);
+CREATE INDEX verdicts_by_key ON verdicts (key);
+CREATE TABLE adjustments (
+    number INTEGER PRIMARY KEY,
+    student TEXT NOT NULL,
+    problem TEXT NOT NULL,
+    points REAL NOT NULL,     -- added to those earned
+    because TEXT NOT NULL,
+    made TEXT NOT NULL
 );
 """
 # The earliest time at which a student had handed in these bytes counts.
@@ -92,31 +113,32 @@ class Journal:
         self.connection.close()
 
     def _prepare(self) -> None:
-        self._has_tables()  # before anything is changed
+        self._read_version()  # before anything is changed
         self.connection.execute("PRAGMA foreign_keys = ON")
         self.connection.execute("PRAGMA journal_mode = WAL")
         self.connection.execute("PRAGMA synchronous = FULL")  # what was reported as kept is kept, whatever fails
         with self.writing():
-            if self._has_tables():
+            version = self._read_version()
+            if version == VERSION:
                 return
-            for statement in SCHEMA.split(";\n"):
+            for statement in (GRADES if version else SCHEMA + GRADES).split(";\n"):
                 self.connection.execute(statement)
             self.connection.execute(f"PRAGMA application_id = {APPLICATION}")
             self.connection.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _has_tables(self) -> bool:
-        """Return whether the database is not new. Raises JournalError if it is another one than this module's."""
+    def _read_version(self) -> int:
+        """Return the version of the database, 0 of a new one. Raises JournalError if it is none of this module's."""
         (tables,) = self.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application,) = self.connection.execute("PRAGMA application_id").fetchone()
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
         if not tables and not version:
-            return False
+            return 0
         if application != APPLICATION:
             raise JournalError(f"{self.file} is a database of another program. Move it away.")
-        if version != VERSION:
-            which = "a newer" if version > VERSION else "an older"
-            raise JournalError(f"{self.file} was written by {which} grader (format {version}, not {VERSION}).")
-        return True
+        if version > VERSION:
+            message = f"{self.file} was written by a newer grader (format {version}, not {VERSION}). Use that one."
+            raise JournalError(message)
+        return version
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -137,6 +159,11 @@ class Journal:
             yield
         except sqlite3.Error as error:
             raise JournalError(_describe(error, self.file)) from None
+
+    def read(self, query: str, *values: object) -> list[tuple]:
+        """Return the rows of a query. Raises JournalError."""
+        with self._in_words():
+            return self.connection.execute(query, values).fetchall()
 
     # -- what was handed in --
 
@@ -167,8 +194,7 @@ class Journal:
             "SELECT number, student, problem, sha256, source, path, handed_in, late FROM attempts"
             " ORDER BY student, problem, handed_in, number"
         )
-        with self._in_words():
-            rows = self.connection.execute(query).fetchall()
+        rows = self.read(query)
         return [
             Kept(number, student, problem, sha256, source, path, _read_time(at), bool(late))
             for number, student, problem, sha256, source, path, at, late in rows
@@ -176,16 +202,14 @@ class Journal:
 
     def content(self, sha256: str) -> bytes:
         """Return the bytes of an attempt. Raises KeyError for a digest that no attempt has."""
-        with self._in_words():
-            row = self.connection.execute("SELECT data FROM contents WHERE sha256 = ?", (sha256,)).fetchone()
-        if row is None:
+        rows = self.read("SELECT data FROM contents WHERE sha256 = ?", sha256)
+        if not rows:
             raise KeyError(sha256)
-        return row[0]
+        return rows[0][0]
 
     def remarks(self) -> list[tuple[str, str, str, str, State, str]]:
         """Return (student, problem, source, path, state, sentence) of what cannot be graded."""
-        with self._in_words():
-            rows = self.connection.execute("SELECT * FROM remarks ORDER BY student, problem, path").fetchall()
+        rows = self.read("SELECT * FROM remarks ORDER BY student, problem, path")
         return [(*row[:4], State(row[4]), row[5]) for row in rows]
 
 

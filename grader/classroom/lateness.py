@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from grader.classroom.course import Course, Late
 
 DAY = datetime.timedelta(days=1)
+LAST = datetime.datetime.max.replace(tzinfo=datetime.UTC)  # of what has no deadline
 
 
 @dataclass(frozen=True)
@@ -30,22 +31,23 @@ def count_late_days(handed_in: datetime.datetime, due: datetime.datetime | None,
     return math.ceil((handed_in - due) / DAY)
 
 
-def find_lateness(course: Course, handed_in: Mapping[str, datetime.datetime]) -> dict[str, Lateness]:
-    """Return the lateness of one student's counted attempts, by problem.
+def find_lateness(course: Course, late_days: Mapping[str, int]) -> dict[str, Lateness]:
+    """Return the lateness of one student's counted attempts, by problem. late_days: of each, by problem.
 
     Free days are spent in the order of the deadlines, and on whole days only.
     """
     left, found = course.late.free_days, {}
-    ends = {name: course.due(name) for name in handed_in}
-    for name in sorted(handed_in, key=lambda name: (ends[name] is None, ends[name] or handed_in[name], name)):
-        days = count_late_days(handed_in[name], ends[name], course.late.grace_minutes)
+    ends = {name: course.due(name) or LAST for name in late_days}
+    for name in sorted(late_days, key=lambda name: (ends[name], name)):
+        days = late_days[name]
         free = min(left, days)
         left -= free
-        found[name] = Lateness(days, free, _find_factor(days - free, days, course.late))
+        found[name] = Lateness(days, free, find_factor(days - free, days, course.late))
     return found
 
 
-def _find_factor(paid: int, days: int, late: Late) -> float:
+def find_factor(paid: int, days: int, late: Late) -> float:
+    """Return what the earned points are multiplied with. paid: late days without free ones; days: with them."""
     if days > late.most_days:
         return 0.0
     return max(0.0, 1.0 - paid * late.percent_a_day / 100)

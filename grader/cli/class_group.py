@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grader.cli.class_grade import grade_class, regrade_class
+from grader.cli.class_grades import adjust_grade, explain_grade, export_grades, show_grades
+from grader.cli.options import course_option
+
 if TYPE_CHECKING:
     from grader.classroom.collect import State
     from grader.classroom.course import Course
@@ -18,6 +22,10 @@ MOST_SHOWN = 20  # sentences on files that cannot be graded
 @click.group(name="class")
 def class_group() -> None:
     """Grade a class: one folder with course.toml, what was handed in, and the grades."""
+
+
+for command in (grade_class, regrade_class, show_grades, explain_grade, adjust_grade, export_grades):
+    class_group.add_command(command)
 
 
 @class_group.command(name="init")
@@ -72,14 +80,7 @@ def check_course(folder: Path) -> None:
 
 @class_group.command(name="collect")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--course",
-    "folder",
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    default=".",
-    help="The folder with course.toml and roster.csv. Without it, the current folder.",
-)
+@course_option
 @click.option("--all", "show_all", is_flag=True, help=f"Show every file that cannot be graded, not {MOST_SHOWN}.")
 def collect_sources(sources: tuple[Path, ...], folder: Path, show_all: bool) -> None:
     """Take over what was handed in: the exports of Canvas, Moodle or Gradescope, or a folder a student.

@@ -5,8 +5,18 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from pathlib import Path
 
 import click
+
+course_option = click.option(
+    "--course",
+    "folder",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    default=".",
+    help="The folder with course.toml and roster.csv. Without it, the current folder.",
+)
 
 
 class FileCommand(click.Command):

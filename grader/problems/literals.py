@@ -10,6 +10,7 @@ from grader.problems.cases import ProblemError
 from grader.source import syntax
 
 ARITHMETIC = (ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context)
+OF_THE_JUDGE = {"ALLOWED_OPERATORS"}  # what a problem file may say to the judge, and no code of it reads
 
 
 def parse_overrides(overrides: dict[str, str]) -> dict[str, object]:
@@ -63,7 +64,7 @@ def evaluate(literal: ast.expr) -> object:
 def replace_literals(tree: ast.Module, overrides: dict[str, object], path: Path) -> ast.Module:
     """Return the tree with the literals replaced that the names in overrides are assigned at module level.
 
-    Raises ProblemError for a name without one.
+    Raises ProblemError for a name without one, except for the judge's own.
     """
     if not overrides:
         return tree
@@ -79,7 +80,7 @@ def replace_literals(tree: ast.Module, overrides: dict[str, object], path: Path)
                     statement = ast.copy_location(ast.Assign(statement.targets, value), statement)
         body.append(statement)
     for name in overrides:
-        if name not in seen:
+        if name not in seen | OF_THE_JUDGE:
             can = ", ".join(n for n in dict.fromkeys(settable) if n != "CASES") or "none"
             raise ProblemError(f"--set {name}: the file assigns no literal to '{name}' (it does to: {can}).", path)
     return ast.fix_missing_locations(ast.Module(body, tree.type_ignores))

@@ -91,6 +91,21 @@ def test_two_at_once(tmp_path, monkeypatch):
         assert len(first.attempts()) == 1
 
 
+def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
+    """Are attempts kept that were collected before there were verdicts in the database?"""
+    with sqlite3.connect(tmp_path / FILE) as old:
+        old.executescript(module.SCHEMA)
+        old.execute("INSERT INTO contents VALUES ('7', 'x')")
+        old.execute("INSERT INTO attempts VALUES (1, 'a', 'groupnorm', '7', 'x.zip', 'a.py', '', 0, '2026-11-01')")
+        old.execute(f"PRAGMA application_id = {module.APPLICATION}")
+        old.execute("PRAGMA user_version = 1")
+    old.close()
+    for _ in range(2):
+        with Journal(tmp_path) as kept:
+            assert [one.student for one in kept.attempts()] == ["a"] and kept.read("SELECT * FROM verdicts") == []
+            assert kept.read("PRAGMA user_version") == [(module.VERSION,)]
+
+
 @pytest.mark.parametrize("what", ["text", "cut", "foreign", "newer", "folder", "no folder"])
 def test_files_that_are_no_course(tmp_path, what):
     """Is each refused in a sentence, and left as it is?"""

@@ -134,7 +134,8 @@ def test_free_days_go_to_the_first_deadlines(tmp_path):
     handed_in = {
         "matmul": DUE + 9 * day, "groupnorm": DUE + 2 * day, "conv2d": DUE + 99 * day, "logsumexp": DUE + 19 * day,
     }  # fmt: skip
-    assert find_lateness(course, handed_in) == {
+    late_days = {name: count_late_days(at, course.due(name), 0) for name, at in handed_in.items()}
+    assert find_lateness(course, late_days) == {
         "groupnorm": Lateness(days=2, free=2, factor=1.0),
         "matmul": Lateness(days=2, free=1, factor=0.8),
         "logsumexp": Lateness(days=5, free=0, factor=0.0),

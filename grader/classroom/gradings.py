@@ -1,0 +1,134 @@
+"""Which gradings a class needs, and the verdicts that there are: append-only, in the course's database."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import hmac
+import importlib.metadata
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.classroom.course import Course
+from grader.classroom.journal import Journal, Kept
+from grader.paths import ROOT
+from grader.problems import exercises
+from grader.verdict import Outcome, Verdict, from_json, to_json
+
+SEED_BITS = 48
+
+
+@dataclass(frozen=True)
+class Grading:
+    """One file to grade on one problem. Equal gradings of several students are one.
+
+    key: of the file, the problem, the settings and the grader's version. model: the problem's file; None for one of the
+    course kit's. settings: of its names, as for grader.judging.grade. seed: of inputs and weights.
+    """
+
+    key: str
+    problem: str
+    sha256: str
+    model: str | None
+    settings: dict[str, str]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One verdict. number: in the order of grading. because: why it was graded again; empty for the first."""
+
+    number: int
+    key: str
+    verdict: Verdict
+    because: str
+    at: datetime.datetime
+
+
+def make_gradings(attempts: Iterable[Kept], course: Course, folder: Path, secret: bytes) -> dict[str, Grading]:
+    """Return the gradings that these attempts need, by key, in the attempts' order.
+
+    folder: of the course. secret: of the course, from which the seeds follow: the same file gets the same inputs in any
+    run, and nobody can foresee them.
+    """
+    rules = {name: _read_rules(name, course, folder) for name in course.problems}
+    found = {}
+    for one in attempts:
+        if one.problem in rules:
+            made = _make_grading(one, *rules[one.problem], secret)
+            found.setdefault(made.key, made)
+    return found
+
+
+def find_key(attempt: Kept, course: Course, folder: Path) -> str:
+    """Return the key of the grading that an attempt needs."""
+    return _make_grading(attempt, *_read_rules(attempt.problem, course, folder), b"").key
+
+
+def _make_grading(attempt: Kept, model: str | None, settings: dict[str, str], digest: str, secret: bytes) -> Grading:
+    version = importlib.metadata.version("gpu-kernel-course")
+    parts = [attempt.sha256, attempt.problem, digest, settings, version]
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    seed = int.from_bytes(hmac.digest(secret, key.encode(), "sha256")[: SEED_BITS // 8], "big")
+    return Grading(key, attempt.problem, attempt.sha256, model, settings, seed)
+
+
+def _read_rules(name: str, course: Course, folder: Path) -> tuple[str | None, dict[str, str], str]:
+    """Return a problem's file, its settings, and the digest of the file's text."""
+    rules = course.problems[name]
+    settings = {} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)}
+    file = folder / rules.file if rules.file else exercises.model_of(ROOT / f"{name}.py")
+    digest = hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
+    return str(file.resolve()) if rules.file and file else None, settings, digest
+
+
+class Verdicts:
+    """The verdicts in a course's database. All raise JournalError."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+
+    def read_secret(self) -> bytes:
+        """Return the course's secret; make it if there is none."""
+        with self.journal.writing():
+            self.journal.connection.execute(
+                "INSERT OR IGNORE INTO settings VALUES ('secret', ?)", (secrets.token_bytes(16),)
+            )
+            return self.journal.connection.execute("SELECT value FROM settings WHERE name = 'secret'").fetchone()[0]
+
+    def add(self, key: str, verdict: Verdict, because: str = "") -> None:
+        """Keep a verdict. It is kept whole or not at all, whatever happens."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        with self.journal.writing():
+            self.journal.connection.execute(
+                "INSERT INTO verdicts VALUES (NULL, ?, ?, ?, ?, ?)",
+                (key, verdict.outcome, to_json(verdict), because, now),
+            )
+
+    def read_keys(self) -> set[str]:
+        """Return the keys that have a verdict on the submission: one of the grader's own errors is none."""
+        rows = self.journal.read("SELECT DISTINCT key FROM verdicts WHERE outcome != ?", Outcome.error)
+        return {key for (key,) in rows}
+
+    def read(self, key: str) -> list[Graded]:
+        """Return the verdicts on one key, the last one last."""
+        rows = self.journal.read(
+            "SELECT number, key, verdict, because, graded FROM verdicts WHERE key = ? ORDER BY number", key
+        )
+        return [_read_row(row) for row in rows]
+
+    def read_last(self) -> dict[str, Graded]:
+        """Return the last verdict of each key, one of the grader's own errors only where there is no other."""
+        query = (
+            "SELECT number, key, verdict, because, graded FROM verdicts WHERE number IN"
+            " (SELECT coalesce(max(CASE WHEN outcome != ? THEN number END), max(number)) FROM verdicts GROUP BY key)"
+        )
+        return {row[1]: _read_row(row) for row in self.journal.read(query, Outcome.error)}
+
+
+def _read_row(row: tuple) -> Graded:
+    number, key, verdict, because, at = row
+    return Graded(number, key, from_json(bytes(verdict)), because, datetime.datetime.fromisoformat(at))

@@ -1,0 +1,104 @@
+"""A process that grades one file after another, and loads torch once. It ends when the one that started it does.
+
+Run as a program it is that process: it reads orders from standard input, a line of JSON each, and answers each with a
+line on the descriptor that its argument names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from grader.verdict import Verdict
+from simt.toolchain.removal import remove_tree
+
+NAME = "GRADER_CLASS_JUDGE"  # a variable that is set in the process, for those who look for it
+
+
+class Order(msgspec.Struct, forbid_unknown_fields=True):
+    """One file to grade. name: of the file, which names its exercise; the other fields are those of grading.grade()."""
+
+    name: str
+    data: bytes
+    model: str | None
+    settings: dict[str, str]
+    seed: int
+    device: str | None
+    require_sandbox: bool
+    seconds: float
+
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """The verdict on a file; or, in a sentence, why the machine or the course cannot grade it."""
+
+    verdict: Verdict | None = None
+    trouble: str = ""
+
+
+def serve(descriptor: int) -> None:
+    """Answer orders until standard input ends; then end at once, and all workers with this process.
+
+    The current folder is this process's own.
+    """
+    orders = sys.stdin.buffer
+    lines: list[bytes] = []
+    arrived = threading.Semaphore(0)
+
+    def read() -> None:
+        for line in orders:
+            lines.append(line)
+            arrived.release()
+        remove_tree(Path.cwd())
+        os._exit(0)  # the supervisors of its workers see its end
+
+    threading.Thread(target=read, daemon=True).start()
+    _load()
+    with open(descriptor, "wb", buffering=0) as answers:
+        while True:
+            arrived.acquire()
+            order = msgspec.json.decode(lines.pop(0), type=Order)
+            answers.write(msgspec.json.encode(_carry_out(order)) + b"\n")
+
+
+def _load() -> None:
+    """Load what every grading needs."""
+    import grader.judging.grading
+    import grader.judging.session
+    import grader.judging.stages.correct
+    import grader.problems.problem  # noqa: F401
+
+
+def _carry_out(order: Order) -> Answer:
+    """Grade one file in the current folder."""
+    from grader.judging.grading import Limits, Refused, grade
+    from grader.problems.problem import ProblemError
+
+    path = Path(order.name)
+    path.write_bytes(order.data)
+    try:
+        verdict = grade(
+            path,
+            problem=order.model,
+            overrides=order.settings,
+            device=order.device,
+            seed=order.seed,
+            limits=Limits(own=order.seconds),
+            require_sandbox=order.require_sandbox,
+            folder=Path.cwd(),
+        )
+        verdict.settings = order.settings
+        return Answer(verdict)
+    except (Refused, ProblemError) as error:
+        return Answer(trouble=str(error))
+    except Exception as error:
+        return Answer(trouble=f"The grader failed ({type(error).__name__}: {str(error)[:500]}).")
+    finally:
+        path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

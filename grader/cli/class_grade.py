@@ -1,0 +1,231 @@
+"""`grader class grade` and `regrade`: carry out the gradings that a class needs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from grader.cli.options import course_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grader.classroom.course import Course
+    from grader.classroom.grade_class import Options, Step
+    from grader.classroom.gradebook import Gradebook
+    from grader.classroom.gradings import Grading
+    from grader.classroom.journal import Journal, Kept
+
+LINE_S = 30.0  # between lines of progress where there is no terminal
+MOST_SHOWN = 20  # gradings without a verdict
+
+
+def _grading_options(command):
+    """Add the options of commands that grade."""
+    for option in (
+        click.option(
+            "--jobs",
+            type=click.IntRange(1, 1024),
+            help="Gradings at once. Without it, as many as processors and memory allow; with a GPU, one.",
+        ),
+        click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Without it, on a GPU if there is one."),
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(0.1, 86400),
+            default=20.0,
+            show_default=True,
+            help="Limit for each step of a submission, without compilers; all together have 30 times it.",
+        ),
+        click.option("--allow-unsandboxed", is_flag=True, help="Run submissions even where no sandbox protects you."),
+        course_option,
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(name="grade")
+@_grading_options
+def grade_class(jobs: int | None, device: str | None, timeout: float, allow_unsandboxed: bool, folder: Path) -> None:
+    """Grade every attempt that has no verdict yet; the same file of several students once.
+
+    Each verdict is kept at once: after Ctrl-C, or if anything is killed, the same command goes on.
+
+    Exit status 2 if course.toml or roster.csv cannot be used, 3 if class.db cannot, or if the machine could not grade
+    some; 130 after Ctrl-C.
+    """
+    with _opened(folder) as (journal, course, _):
+        gradings, done = _find_gradings(journal, course, folder)
+        left = [one for key, one in gradings.items() if key not in done]
+        click.echo(f"{len(gradings) - len(left)} of {len(gradings)} have a verdict already.", err=True)
+        _run(journal, left, _make_options(device, timeout, allow_unsandboxed), jobs)
+
+
+@click.command(name="regrade")
+@click.argument("what", metavar="STUDENT|PROBLEM...", nargs=-1, required=True)
+@click.option("--because", metavar="TEXT", required=True, help="Why: it is kept with the new verdicts.")
+@_grading_options
+def regrade_class(
+    what: tuple[str, ...],
+    because: str,
+    jobs: int | None,
+    device: str | None,
+    timeout: float,
+    allow_unsandboxed: bool,
+    folder: Path,
+) -> None:
+    """Grade all attempts of a student or of a problem again, and list the grades that change.
+
+    Earlier verdicts stay in class.db. Exit statuses are those of `grader class grade`.
+    """
+    with _opened(folder) as (journal, course, read):
+        known = {*course.problems, *(one.student for one in journal.attempts())}
+        if unknown := [name for name in what if name not in known]:
+            raise click.UsageError(f"{unknown[0]} is neither a problem nor a student with an attempt.")
+        chosen = [one for one in journal.attempts() if one.student in what or one.problem in what]
+        gradings, _ = _find_gradings(journal, course, folder, chosen)
+        before = read()
+        options = dataclasses.replace(_make_options(device, timeout, allow_unsandboxed), because=because)
+        try:
+            _run(journal, list(gradings.values()), options, jobs)
+        finally:
+            _show_changes(before, read())
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[tuple[Journal, Course, Callable[[], Gradebook]]]:
+    """Yield the open database, the course, and a function that reads the grades, while no other grader may grade it."""
+    import filelock
+
+    from grader.classroom.gradebook import read_gradebook
+    from grader.cli.class_grades import open_class
+
+    with open_class(folder) as (journal, course, students):
+        lock = filelock.FileLock(folder / "class.lock", timeout=0)
+        try:
+            with lock:
+                yield journal, course, lambda: read_gradebook(journal, course, students, folder)
+        except filelock.Timeout:
+            click.echo(f"Another grader is grading {folder}. Wait for its end.", err=True)
+            sys.exit(3)
+
+
+def _find_gradings(
+    journal: Journal, course: Course, folder: Path, attempts: list[Kept] | None = None
+) -> tuple[dict[str, Grading], set[str]]:
+    """Return the gradings that attempts need, and the keys of those that have a verdict."""
+    from grader.classroom.gradings import Verdicts, make_gradings
+
+    verdicts = Verdicts(journal)
+    every = journal.attempts() if attempts is None else attempts
+    return make_gradings(every, course, folder, verdicts.read_secret()), verdicts.read_keys()
+
+
+def _make_options(device: str | None, timeout: float, allow_unsandboxed: bool) -> Options:
+    from grader.classroom.grade_class import Options
+
+    return Options(device, not allow_unsandboxed, timeout)
+
+
+def _run(journal: Journal, gradings: list[Grading], options: Options, jobs: int | None) -> None:
+    """Carry out gradings with a bar, say what became of them, and exit if the machine could not grade some."""
+    from rich.console import Console
+
+    from grader.classroom.executor import count_jobs, local_executor
+    from grader.classroom.grade_class import MachineError, grade_all
+    from grader.cli.statuses import CANNOT, INTERRUPTED
+    from grader.worker.sandbox import has_gpu
+
+    if not gradings:
+        return
+    console = Console(stderr=True, highlight=False)
+    limit, why = (1, "one GPU, on which times are measured") if options.device != "cpu" and has_gpu() else count_jobs()
+    jobs = min(jobs or limit, len(gradings))
+    console.print(f"Grading {len(gradings)}, {jobs} at once; this machine can take {limit}: {why}.", markup=False)
+    steps: list[Step] = []
+    status, sentence = 0, ""
+    begun = time.monotonic()
+    try:
+        with local_executor(jobs) as executor, _Bar(console, len(gradings)) as bar:
+            for step in grade_all(journal, gradings, executor, options, jobs, max(1, limit // jobs)):
+                steps.append(step)
+                bar.show(step, len(steps))
+    except KeyboardInterrupt:
+        status, sentence = INTERRUPTED, "Interrupted. The same command grades what is left."
+    except MachineError as error:
+        status, sentence = CANNOT, str(error)
+    _show_steps(console, steps, len(gradings), time.monotonic() - begun)
+    if sentence:
+        console.print(sentence, markup=False, soft_wrap=True)
+    if status or any(step.trouble for step in steps):
+        sys.exit(status or CANNOT)
+
+
+class _Bar:
+    """A bar with counts, rate and the time that is left; where there is no terminal, a line now and then."""
+
+    def __init__(self, console: Console, total: int):
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.console, self.total, self.begun, self.shown = console, total, time.monotonic(), time.monotonic()
+        columns = BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+        self.progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.task = self.progress.add_task("", total=total)
+        self.outcomes: Counter[str] = Counter()
+
+    def __enter__(self) -> _Bar:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.progress.stop()
+
+    def show(self, step: Step, done: int) -> None:
+        """Count one grading that has ended."""
+        self.outcomes["without a verdict" if step.trouble else step.verdict.outcome.value if step.verdict else ""] += 1
+        now = time.monotonic()
+        rate = f"{60 * done / (now - self.begun):.1f} a minute"
+        words = ", ".join([*(f"{n} {name.replace('_', ' ')}" for name, n in self.outcomes.most_common()), rate])
+        self.progress.update(self.task, completed=done, description=words)
+        if self.progress.disable and now - self.shown > LINE_S:
+            self.shown = now
+            self.console.print(f"{done} of {self.total}: {words}", markup=False)
+
+
+def _show_steps(console: Console, steps: list[Step], total: int, seconds: float) -> None:
+    """Print how many gradings ended how, and those without a verdict."""
+    from rich.text import Text
+
+    from grader.reports.terminal import line
+
+    troubles = [step for step in steps if step.trouble]
+    for step in troubles[:MOST_SHOWN]:
+        name = f"{step.grading.problem} {step.grading.sha256[:8]}"
+        console.print(Text(line(f"{name}: no verdict. {step.trouble}")), soft_wrap=True)
+    if len(troubles) > MOST_SHOWN:
+        console.print(f"and {len(troubles) - MOST_SHOWN} more.")
+    done = len(steps) - len(troubles)
+    rate = f", {60 * len(steps) / seconds:.1f} a minute" if steps and seconds else ""
+    console.print(f"{done} of {total} graded in {seconds:.0f} s{rate}.", markup=False)
+
+
+def _show_changes(before: Gradebook, after: Gradebook) -> None:
+    from grader.cli.class_grades import percent
+
+    changed = [
+        (grade, before.grades[key])
+        for key, grade in after.grades.items()
+        if percent(grade.share) != percent(before.grades[key].share)
+    ]
+    for grade, old in changed:
+        click.echo(f"{grade.student.name}, {grade.problem}: {percent(old.share)} -> {percent(grade.share)}")
+    if not changed:
+        click.echo("No grade changes.")
