@@ -79,6 +79,11 @@ def make_key(text: str) -> str:
 
 def read_roster(file: Path) -> list[Student]:
     """Return the students of a class list. Raises RosterError."""
+    return parse_roster(read_text(file), str(file))
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a platform's CSV file. Raises RosterError."""
     try:
         with open(file, "rb") as opened:
             data = opened.read(MOST_BYTES + 1)
@@ -86,7 +91,7 @@ def read_roster(file: Path) -> list[Student]:
         raise RosterError(f"{file} cannot be read ({error.strerror}).") from None
     if len(data) > MOST_BYTES:
         raise RosterError(f"{file} has more than {MOST_BYTES >> 20} MiB: is it a class list?")
-    return parse_roster(_decode(data), str(file))
+    return _decode(data)
 
 
 def _decode(data: bytes) -> str:
@@ -101,18 +106,8 @@ def _decode(data: bytes) -> str:
 
 def parse_roster(text: str, name: str = FILE) -> list[Student]:
     """Return the students of a CSV text. name: of the text in messages. Raises RosterError."""
-    head = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=head.count)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        table = [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise RosterError(f"{name}, line {rows.line_num}: this is no CSV ({error}).") from None
-    if not table:
-        raise RosterError(f"{name} is empty. Its first line names the columns, such as id,name,email.")
-    kinds = [COLUMNS.get(" ".join(cell.split()).lower(), "") for cell in table[0][1]]
-    if "id" not in kinds and "platform id" in kinds:  # a column "id" and no other one
-        kinds[kinds.index("platform id")] = "id"
+    table = parse_table(text, name)
+    kinds = find_kinds(table[0][1])
     if not {"id", "email", "login"} & {*kinds}:
         raise RosterError(f"{name}, line 1: no column names a student: call one id, email or login.")
     students = [made for line, row in table[1:] if (made := _make_student(kinds, row, name, line))]
@@ -122,6 +117,28 @@ def parse_roster(text: str, name: str = FILE) -> list[Student]:
         raise RosterError(f"{name} has more than {MOST_STUDENTS:,} students.")
     _check_unique(students, name)
     return students
+
+
+def parse_table(text: str, name: str) -> list[tuple[int, list[str]]]:
+    """Return the rows of a CSV text that hold anything, with their lines; the first names the columns."""
+    head = text.split("\n", 1)[0]
+    delimiter = max(",;\t", key=head.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        table = [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise RosterError(f"{name}, line {rows.line_num}: this is no CSV ({error}).") from None
+    if not table:
+        raise RosterError(f"{name} is empty. Its first line names the columns, such as id,name,email.")
+    return table
+
+
+def find_kinds(header: Sequence[str]) -> list[str]:
+    """Return what each column says of a student: a value of COLUMNS, or "" for any other."""
+    kinds = [COLUMNS.get(" ".join(cell.split()).lower(), "") for cell in header]
+    if "id" not in kinds and "platform id" in kinds:  # a column "id" and no other one
+        kinds[kinds.index("platform id")] = "id"
+    return kinds
 
 
 def _make_student(kinds: Sequence[str], row: Sequence[str], name: str, line: int) -> Student | None:

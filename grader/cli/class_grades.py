@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime
-import io
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,48 +143,59 @@ def adjust_grade(student: str, problem: str, points: float, because: str, folder
 
 @click.command(name="export")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--canvas", "sheet", metavar="CSV", type=click.Path(path_type=Path), help="Canvas's export of its gradebook."
+)
+@click.option("--moodle", metavar="CSV", type=click.Path(path_type=Path), help="Moodle's grading worksheet.")
+@click.option("--problem", metavar="NAME", help="That Moodle's worksheet is for.")
 @course_option
-def export_grades(file: Path, folder: Path) -> None:
+def export_grades(file: Path, sheet: Path | None, moodle: Path | None, problem: str | None, folder: Path) -> None:
     """Write the grades to FILE as CSV: a row for each student and problem, in percent of what could be earned.
 
-    Exit status 3 if FILE cannot be written; what it held before stays then.
-    """
-    import os
-    import tempfile
+    With --canvas or --moodle FILE becomes a copy of that platform's own table with the grades filled in, for its
+    import. In Canvas's, the columns are filled in whose names hold a problem's.
 
+    Exit status 2 if the platform's table cannot be used, 3 if FILE cannot be written; what it held before stays then.
+    """
+    from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make_csv
+    from grader.classroom.roster import RosterError, read_text
+
+    if (moodle is None) != (problem is None) or (sheet and moodle):
+        raise click.UsageError("Give --canvas CSV, or --moodle CSV with --problem NAME, or none of them.")
     with open_class(folder) as (journal, course, students):
         book = _read(journal, course, students, folder)
-    text = make_csv(book)
     try:
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8", newline="") as new:
-            new.write(text)
-        os.chmod(new.name, 0o600)
-        os.replace(new.name, file)
+        remarks: list[str] = []
+        if sheet:
+            text, remarks = fill_canvas(read_text(sheet), book, str(sheet))
+        elif moodle and problem:
+            text, remarks = fill_moodle(read_text(moodle), book, problem, str(moodle))
+        else:
+            text = make_csv(book)
+    except (ExportError, RosterError) as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        _replace(file, text)
     except OSError as error:
         click.echo(f"{file} cannot be written ({error.strerror}).", err=True)
         click.get_current_context().exit(CANNOT)
-    click.echo(f"written: {file}, {len(students)} students")
+    for remark in remarks:
+        click.echo(remark, err=True)
+    click.echo(f"written: {file}")
 
 
-def make_csv(book: Gradebook) -> str:
-    """Return the grades as CSV. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
-    out = io.StringIO()
-    rows = csv.writer(out)
-    rows.writerow(["id", "name", "email", "problem", "state", "percent", "days_late", "attempts", "reason", "total"])
-    for (student, problem), grade in book.grades.items():
-        verdict = grade.counted.graded.verdict if grade.counted and grade.counted.graded else None
-        reason = verdict.reason.value if verdict and verdict.reason else ""
-        cells = [
-            *(student, grade.student.name, grade.student.email, problem, grade.state.value),
-            *("" if grade.share is None else f"{100 * grade.share:.2f}", grade.lateness.days, len(grade.attempts)),
-            *(reason, "" if (total := book.total(student)) is None else f"{100 * total:.2f}"),
-        ]
-        rows.writerow([_disarm(cell) for cell in cells])
-    return out.getvalue()
-
-
-def _disarm(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+def _replace(file: Path, text: str) -> None:
+    """Write a file that its owner alone may read, in one step: what it held stays if that fails."""
+    new = None
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8", newline="") as opened:
+            new = Path(opened.name)
+            opened.write(text)
+        new.replace(file)
+    except BaseException:
+        if new:
+            new.unlink(missing_ok=True)
+        raise
 
 
 def _read(journal: Journal, course: Course, students: list[Student], folder: Path) -> Gradebook:

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from grader.classroom.collect import Attempt, State
+from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make_csv
 from grader.classroom.grade_class import Options, grade_all
 from grader.classroom.gradebook import read_gradebook
 from grader.classroom.gradings import Verdicts, make_gradings
-from grader.cli.class_grades import make_csv
 from grader.cli.main import cli
 from grader.verdict import Outcome
 from tests.grader.classroom.class_folder import Told, make_class
@@ -102,6 +102,49 @@ def test_csv_can_be_read_back(tmp_path):
     assert rows[4]["name"] == "'=Cyd" and rows[4]["percent"] == "100.00" and rows[5]["percent"] == "0.00"
 
 
+CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,GroupNorm (4711),Essay (4712),Current Score
+,,,,,Manual Posting,,
+    Points Possible,,,,,20.00,5.00,(read only)
+"Abel, Ada",901,ada,ada@x.edu,A,,4,80
+"Blum, Bob",902,bob,bob@x.edu,A,3,,
+"Student, Test",903,,7f,A,,,
+"""
+MOODLE = """Identifier,Full name,Email address,Status,Grade,Maximum Grade,Feedback comments
+Participant 1,Ada Abel,a@x.edu,Submitted,,"50,00",
+Participant 2,Eve Else,e@x.edu,Submitted,7,"50,00",
+"""
+
+
+def test_canvas_gets_its_own_table_back(tmp_path):
+    """Are grades in the points of Canvas's columns, its other columns left out, and what is missing said?"""
+    book = read(
+        tmp_path, [attempt("ada", "wrong"), attempt("bob", "broken")], wrong=Outcome.failed, broken=Outcome.error
+    )
+    text, remarks = fill_canvas(CANVAS.removeprefix("\ufeff"), book, "canvas.csv")
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "GroupNorm (4711)"]
+    assert [row[-1] for row in rows[1:]] == ["Manual Posting", "20.00", "6.00", "", ""]
+    assert rows[2][0] == "    Points Possible" and rows[3][:2] == ["Abel, Ada", "901"]
+    assert remarks == [
+        "No column of canvas.csv holds the name logsumexp: its grades are not in the file.", "Not in canvas.csv: =Cyd."
+    ]  # fmt: skip
+    with pytest.raises(ExportError, match="No column"):
+        fill_canvas(CANVAS.replace("GroupNorm", "Homework"), book, "canvas.csv")
+    with pytest.raises(ExportError, match="Points Possible"):
+        fill_canvas(CANVAS.replace("Points Possible", "x"), book, "canvas.csv")
+
+
+def test_moodle_gets_its_own_table_back(tmp_path):
+    book = read(tmp_path, [attempt("ada", "wrong")], wrong=Outcome.failed)
+    text, remarks = fill_moodle(MOODLE, book, "groupnorm", "moodle.csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["Full name"], row["Grade"]) for row in rows] == [("Ada Abel", "15.00"), ("Eve Else", "7")]
+    assert remarks == ["Not in moodle.csv: Bob Blum, =Cyd."]
+    for text, problem in ((MOODLE, "conv2d"), (CANVAS, "groupnorm"), (MOODLE.replace("50", "fifty"), "groupnorm")):
+        with pytest.raises(ExportError):
+            fill_moodle(text, book, problem, "moodle.csv")
+
+
 def run(*words: str) -> str:
     result = CliRunner().invoke(cli, ["class", *words])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -126,4 +169,9 @@ def test_commands(tmp_path):
     file = tmp_path / "out.csv"
     assert run("export", str(file), *course).startswith("0") and "ada" in file.read_text()
     assert run("export", str(tmp_path / "no" / "x.csv"), *course).startswith("3")
+    (tmp_path / "canvas.csv").write_text(CANVAS, encoding="utf-8")
+    assert run("export", str(file), "--canvas", str(tmp_path / "canvas.csv"), *course).startswith("0")
+    assert "Points Possible" in file.read_text()
+    assert run("export", str(file), "--canvas", str(tmp_path / "no.csv"), *course).startswith("2")
+    assert run("export", str(file), "--moodle", str(tmp_path / "canvas.csv"), *course).startswith("2")
     assert run("regrade", "eve", "--because", "x", *course).startswith("2")
