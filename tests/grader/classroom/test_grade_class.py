@@ -121,44 +121,47 @@ def test_jobs_that_a_machine_can_take(monkeypatch, available, group, processors,
 
 # --- with real gradings ---
 
-SLOW = "import time\nfrom x import y\n"  # fails its import
+MARK = "CLASS_TEST"  # a variable with the course's folder, by which a test finds its own processes
 
 
 @pytest.fixture
 def handed_in(tmp_path):
-    """A course's folder with six files that were handed in, two of them right."""
+    """A course's folder with six files that were handed in: one is right, others fail their import or name nothing."""
     right = {name: (KERNELS_REF / name / "solution.py").read_text() for name in ("groupnorm", "logsumexp")}
-    files = [attempt("ada", text, name) for name, text in right.items()]
-    files += [attempt("bob", f"{text}\nraise ValueError\n", name) for name, text in right.items()]
-    files += [attempt("cyd", SLOW, name) for name in right]
+    files = [attempt("ada", right["logsumexp"], "logsumexp"), attempt("ada", "x = 1", "groupnorm")]
+    files += [attempt("bob", f"raise ValueError\n{text}", name) for name, text in right.items()]
+    files += [attempt("cyd", f"import no_such_module\n{text}", name) for name, text in right.items()]
     with make_class(tmp_path, files):
         return tmp_path
 
 
-def command(*words: str, folder: Path) -> list[str]:
-    return [sys.executable, "-P", "-m", "grader", "class", *words, "--course", str(folder)]
+def start(folder: Path, jobs: int = 2) -> subprocess.Popen:
+    """Start `grader class grade` with a folder of its own for temporary files."""
+    words = [sys.executable, "-P", "-m", "grader", "class", "grade", "--course", str(folder), "--device", "cpu"]
+    (folder / "tmp").mkdir(exist_ok=True)
+    environment = os.environ | {"TMPDIR": str(folder / "tmp"), MARK: str(folder)}
+    return subprocess.Popen(
+        [*words, "--jobs", str(jobs), "--allow-unsandboxed"], cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
 
 
 def grade(folder: Path, seconds: float = 0) -> str:
     """Run `grader class grade`, kill it after so many seconds if not 0, and return what it wrote to standard error."""
-    words = command("grade", "--device", "cpu", "--jobs", "2", "--allow-unsandboxed", folder=folder)
-    temporary = folder / "tmp"
-    temporary.mkdir(exist_ok=True)
-    environment = os.environ | {"TMPDIR": str(temporary)}
-    process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True, env=environment)
+    process = start(folder)
     if seconds:
         time.sleep(seconds)
         process.kill()
-    _, words_said = process.communicate(timeout=300)
-    return words_said
+    _, said = process.communicate(timeout=300)
+    return said
 
 
-def judges() -> set[int]:
-    """Return the processes that grade."""
-    found = set()
+def judges(folder: Path) -> set[int]:
+    """Return the processes that grade for a course's folder."""
+    found, wanted = set(), {f"{NAME}=1".encode(), f"{MARK}={folder}".encode()}
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if f"{NAME}=1".encode() in (process / "environ").read_bytes().split(b"\0"):
+            if wanted <= {*(process / "environ").read_bytes().split(b"\0")}:
                 found.add(int(process.name))
         except OSError:
             pass
@@ -183,11 +186,10 @@ def test_killed_and_resumed_the_grades_are_the_same(handed_in, tmp_path_factory)
         Verdicts(journal).read_secret()
     for file in ("course.toml", "roster.csv", "class.db"):
         (undisturbed / file).write_bytes((handed_in / file).read_bytes())
-    before = judges()
     assert "6 of 6 graded" in grade(undisturbed)
-    for seconds in (1.0, 4.0, 7.0, 5.0):
+    for seconds in (1.0, 4.0, 7.0):
         grade(handed_in, seconds)
-        assert wait_for(lambda: judges() <= before, 30)
+        assert wait_for(lambda: not judges(handed_in), 60)
     assert "6 of 6 have a verdict" in grade(handed_in) + grade(handed_in)
 
     def verdicts(folder: Path):
@@ -209,12 +211,10 @@ def test_killed_and_resumed_the_grades_are_the_same(handed_in, tmp_path_factory)
 @pytest.mark.timeout(300)
 def test_a_killed_judge_costs_one_grading(handed_in):
     """Is a grading whose process is killed carried out by another one?"""
-    before = judges()
-    words = command("grade", "--device", "cpu", "--jobs", "1", "--allow-unsandboxed", folder=handed_in)
-    process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert wait_for(lambda: bool(judges() - before), 60)
+    process = start(handed_in, jobs=1)
+    assert wait_for(lambda: bool(judges(handed_in)), 60)
     time.sleep(3)
-    for one in judges() - before:
+    for one in judges(handed_in):
         os.kill(one, signal.SIGKILL)
     _, said = process.communicate(timeout=250)
     assert process.returncode == 0 and "6 of 6 graded" in said
@@ -224,12 +224,10 @@ def test_a_killed_judge_costs_one_grading(handed_in):
 @pytest.mark.timeout(120)
 def test_ctrl_c_and_a_second_grader(handed_in):
     """Does Ctrl-C end it with one sentence and no process left, and is a second grader refused meanwhile?"""
-    before = judges()
-    words = command("grade", "--device", "cpu", "--jobs", "2", "--allow-unsandboxed", folder=handed_in)
-    process = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    assert wait_for(lambda: bool(judges() - before), 60)
+    process = start(handed_in)
+    assert wait_for(lambda: bool(judges(handed_in)), 60)
     assert "Another grader is grading" in grade(handed_in)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and "Interrupted. The same command grades what is left." in said
-    assert "Traceback" not in said and wait_for(lambda: judges() <= before, 10)
+    assert "Traceback" not in said and wait_for(lambda: not judges(handed_in), 10)
