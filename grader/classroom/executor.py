@@ -1,7 +1,7 @@
 """Grade many files at once, through any executor of concurrent.futures: threads of this process, or a cluster's.
 
 A task runs in a process of its own (judge.py), so that the end of that process is the end of one grading and of nothing
-else. Whoever runs tasks keeps such processes for the tasks that follow.
+else. These processes are kept for later tasks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from pathlib import Path
 import msgspec
 
 from grader.classroom.judge import NAME, Answer, Order
+from grader.judging.trial import Limits
 from grader.paths import ROOT
 from simt.toolchain.removal import remove_tree
 
 GIB = 1 << 30
-MEMORY = int(1.75 * GIB)  # of one grading, with its compilers
-LONGEST_S = 1800.0  # for one grading: more than all its own limits together
+MEMORY = int(1.75 * GIB)  # reserved for one grading, with its compilers
+MARGIN_S = 600.0  # of one grading, besides the limits of its submission: the judge's own work, and building simt
 MOST_TRIES = 3  # of a grading whose process ended
 LAST_WORDS = 300  # characters of what a process printed that are shown
 
@@ -69,7 +70,9 @@ class _Judge:
 
     def carry_out(self, order: Order) -> Result:
         """Grade one file. If the process ends instead of answering, it is of no further use."""
-        timer = threading.Timer(LONGEST_S, self.kill, [f"did not end within {LONGEST_S:g} s"])
+        limits = Limits(own=order.seconds)
+        seconds = limits.total + limits.build + MARGIN_S
+        timer = threading.Timer(seconds, self.kill, [f"did not end within {seconds:g} s"])
         timer.start()
         line = b""
         try:
@@ -206,13 +209,13 @@ def count_jobs(read: Callable[[Path], str] = Path.read_text) -> tuple[int, str]:
     processors, memory = len(os.sched_getaffinity(0)), _find_free_memory(read)
     if memory // MEMORY >= processors:
         return processors, f"{processors} processors"
-    return max(1, memory // MEMORY), f"{memory / GIB:.1f} GiB of free memory, of which a grading needs up to 1.75"
+    return max(1, memory // MEMORY), f"{memory / GIB:.1f} GiB of free memory, of which 1.75 are reserved for each"
 
 
 def _find_free_memory(read: Callable[[Path], str]) -> int:
     """Return the bytes that are free on the machine and in this process's control group."""
     free = sys.maxsize
-    with contextlib.suppress(OSError, ValueError, IndexError):
+    with contextlib.suppress(OSError, ValueError, IndexError, StopIteration):
         line = next(line for line in read(Path("/proc/meminfo")).splitlines() if line.startswith("MemAvailable"))
         free = int(line.split()[1]) << 10
     with contextlib.suppress(OSError, ValueError, IndexError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from grader.classroom.collect import State, find_states
 from grader.classroom.course import Course
-from grader.classroom.gradings import Graded, Verdicts, find_key
+from grader.classroom.gradings import Graded, Verdicts, find_keys
 from grader.classroom.journal import Journal, Kept
 from grader.classroom.lateness import Lateness, count_late_days, find_factor, find_lateness
 from grader.classroom.roster import Student
@@ -96,9 +96,9 @@ def read_gradebook(journal: Journal, course: Course, students: Sequence[Student]
         (student, problem): Grade(known[student], problem, state, sum(course.points_of(problem).by_stage().values()))
         for (student, problem), state in states.items()
     }
-    for one in attempts:
+    for one, key in zip(attempts, find_keys(attempts, course, folder)):
         if grade := grades.get((one.student, one.problem)):
-            grade.attempts.append(_score(one, verdicts.get(find_key(one, course, folder)), course))
+            grade.attempts.append(_score(one, verdicts.get(key), course))
     for student, problem, points, because, made in journal.read(
         "SELECT student, problem, points, because, made FROM adjustments ORDER BY number"
     ):
@@ -107,6 +107,14 @@ def read_gradebook(journal: Journal, course: Course, students: Sequence[Student]
     for student in students:
         _choose([grades[student.id, name] for name in course.problems], course)
     return Gradebook(course, students, grades)
+
+
+def add_adjustment(journal: Journal, grade: Grade, points: float, because: str) -> None:
+    """Keep points to add to a grade, and why. Raises JournalError."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    with journal.writing():
+        values = grade.student.id, grade.problem, points, because, now
+        journal.connection.execute("INSERT INTO adjustments VALUES (NULL, ?, ?, ?, ?, ?)", values)
 
 
 def _score(attempt: Kept, graded: Graded | None, course: Course) -> Scored:
@@ -138,7 +146,7 @@ def _find_worth(one: Scored, course: Course) -> float:
 
 
 def count_days(attempt: Kept, course: Course) -> int:
-    """Return how many days late an attempt was: one if nothing but the platform's word says that it was late."""
+    """Return how many days late an attempt was: 1 if the platform calls it late and gives no time."""
     if attempt.handed_in is None:
         return int(attempt.late)
     return count_late_days(attempt.handed_in, course.due(attempt.problem), course.late.grace_minutes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import hashlib
 import hmac
 import importlib.metadata
@@ -12,8 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.classroom.course import Course
-from grader.classroom.journal import Journal, Kept
+import msgspec
+
+from grader.classroom.course import Course, CourseError
+from grader.classroom.journal import Journal, JournalError, Kept
 from grader.paths import ROOT
 from grader.problems import exercises
 from grader.verdict import Outcome, Verdict, from_json, to_json
@@ -52,37 +55,58 @@ def make_gradings(attempts: Iterable[Kept], course: Course, folder: Path, secret
     """Return the gradings that these attempts need, by key, in the attempts' order.
 
     folder: of the course. secret: of the course, from which the seeds follow: the same file gets the same inputs in any
-    run, and nobody can foresee them.
+    run, and no submission can predict them.
     """
     rules = {name: _read_rules(name, course, folder) for name in course.problems}
     found = {}
     for one in attempts:
         if one.problem in rules:
-            made = _make_grading(one, *rules[one.problem], secret)
+            made = _make_grading(one, rules[one.problem], secret)
             found.setdefault(made.key, made)
     return found
 
 
-def find_key(attempt: Kept, course: Course, folder: Path) -> str:
-    """Return the key of the grading that an attempt needs."""
-    return _make_grading(attempt, *_read_rules(attempt.problem, course, folder), b"").key
+def find_keys(attempts: Iterable[Kept], course: Course, folder: Path) -> list[str]:
+    """Return the key of the grading that each of these attempts needs; all of them are of the course's problems."""
+    rules = {name: _read_rules(name, course, folder) for name in course.problems}
+    return [_make_key(one, rules[one.problem]) for one in attempts]
 
 
-def _make_grading(attempt: Kept, model: str | None, settings: dict[str, str], digest: str, secret: bytes) -> Grading:
-    version = importlib.metadata.version("gpu-kernel-course")
-    parts = [attempt.sha256, attempt.problem, digest, settings, version]
-    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+@dataclass(frozen=True)
+class _Rules:
+    """How a problem is graded. model, settings: as in Grading; digest: of the problem's file."""
+
+    model: str | None
+    settings: dict[str, str]
+    digest: str
+
+
+def _make_key(attempt: Kept, rules: _Rules) -> str:
+    parts = [attempt.sha256, attempt.problem, rules.digest, rules.settings, _read_version()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def _read_version() -> str:
+    return importlib.metadata.version("gpu-kernel-course")
+
+
+def _make_grading(attempt: Kept, rules: _Rules, secret: bytes) -> Grading:
+    key = _make_key(attempt, rules)
     seed = int.from_bytes(hmac.digest(secret, key.encode(), "sha256")[: SEED_BITS // 8], "big")
-    return Grading(key, attempt.problem, attempt.sha256, model, settings, seed)
+    return Grading(key, attempt.problem, attempt.sha256, rules.model, rules.settings, seed)
 
 
-def _read_rules(name: str, course: Course, folder: Path) -> tuple[str | None, dict[str, str], str]:
-    """Return a problem's file, its settings, and the digest of the file's text."""
+def _read_rules(name: str, course: Course, folder: Path) -> _Rules:
+    """Return how a problem is graded. Raises CourseError if its file cannot be read."""
     rules = course.problems[name]
     settings = {} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)}
     file = folder / rules.file if rules.file else exercises.model_of(ROOT / f"{name}.py")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
-    return str(file.resolve()) if rules.file and file else None, settings, digest
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
+    except OSError as error:
+        raise CourseError(f"{file}, the problem {name}, cannot be read ({error.strerror}).") from None
+    return _Rules(str(file.resolve()) if rules.file and file else None, settings, digest)
 
 
 class Verdicts:
@@ -113,13 +137,6 @@ class Verdicts:
         rows = self.journal.read("SELECT DISTINCT key FROM verdicts WHERE outcome != ?", Outcome.error)
         return {key for (key,) in rows}
 
-    def read(self, key: str) -> list[Graded]:
-        """Return the verdicts on one key, the last one last."""
-        rows = self.journal.read(
-            "SELECT number, key, verdict, because, graded FROM verdicts WHERE key = ? ORDER BY number", key
-        )
-        return [_read_row(row) for row in rows]
-
     def read_last(self) -> dict[str, Graded]:
         """Return the last verdict of each key, one of the grader's own errors only where there is no other."""
         query = (
@@ -130,5 +147,11 @@ class Verdicts:
 
 
 def _read_row(row: tuple) -> Graded:
-    number, key, verdict, because, at = row
-    return Graded(number, key, from_json(bytes(verdict)), because, datetime.datetime.fromisoformat(at))
+    number, key, text, because, at = row
+    try:
+        verdict = from_json(bytes(text))
+    except msgspec.ValidationError as error:
+        raise JournalError(
+            f"The database holds a verdict that this version of the grader cannot read: {error}."
+        ) from None
+    return Graded(number, key, verdict, because, datetime.datetime.fromisoformat(at))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.options import course_option
+from grader.cli.statuses import CANNOT, INTERRUPTED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,7 +58,7 @@ def _grading_options(command):
 def grade_class(jobs: int | None, device: str | None, timeout: float, allow_unsandboxed: bool, folder: Path) -> None:
     """Grade every attempt that has no verdict yet; the same file of several students once.
 
-    Each verdict is kept at once: after Ctrl-C, or if anything is killed, the same command goes on.
+    Each verdict is kept at once: after Ctrl-C, or if a process is killed, the same command resumes.
 
     Exit status 2 if course.toml or roster.csv cannot be used, 3 if class.db cannot, or if the machine could not grade
     some; 130 after Ctrl-C.
@@ -115,7 +116,7 @@ def _opened(folder: Path) -> Iterator[tuple[Journal, Course, Callable[[], Gradeb
                 yield journal, course, lambda: read_gradebook(journal, course, students, folder)
         except filelock.Timeout:
             click.echo(f"Another grader is grading {folder}. Wait for its end.", err=True)
-            sys.exit(3)
+            sys.exit(CANNOT)
 
 
 def _find_gradings(
@@ -141,7 +142,6 @@ def _run(journal: Journal, gradings: list[Grading], options: Options, jobs: int 
 
     from grader.classroom.executor import count_jobs, local_executor
     from grader.classroom.grade_class import MachineError, grade_all
-    from grader.cli.statuses import CANNOT, INTERRUPTED
     from grader.worker.sandbox import has_gpu
 
     if not gradings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +86,7 @@ def _show_grade(grade: Grade) -> str:
 @course_option
 def explain_grade(student: str, problem: str, folder: Path) -> None:
     """Show how the grade of STUDENT for PROBLEM comes about: each attempt, its stages, lateness and adjustments."""
+    from grader.pictures.picture import count
     from grader.reports.terminal import clean
 
     with open_class(folder) as (journal, course, students):
@@ -99,7 +99,7 @@ def explain_grade(student: str, problem: str, folder: Path) -> None:
         out.append(f"  {grade.state.value.replace('_', ' ')}")
     if days := grade.lateness.days:
         paid = f", {grade.lateness.free} of them free" if grade.lateness.free else ""
-        out.append(f"  late: {days} days begun{paid}: times {grade.lateness.factor:.2f}")
+        out.append(f"  late: {count(days, 'day')} begun{paid}: times {grade.lateness.factor:.2f}")
     out += [f"  adjusted by {one.points:+g} on {one.at:%Y-%m-%d}: {one.because}" for one in grade.adjustments]
     for each in out:
         click.echo(clean(each))
@@ -129,14 +129,13 @@ def _explain_attempt(number: int, one: Scored, counts: bool) -> list[str]:
 @course_option
 def adjust_grade(student: str, problem: str, points: float, because: str, folder: Path) -> None:
     """Add POINTS to what STUDENT earned for PROBLEM, or take them away: +5, -2.5. Lateness does not touch them."""
+    from grader.classroom.gradebook import add_adjustment
+
     if not abs(points) <= 1e6:  # NaN is not
         raise click.UsageError(f"{points} is no number of points.")
     with open_class(folder) as (journal, course, students):
         before = _find(_read(journal, course, students, folder), student, problem)
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        with journal.writing():
-            values = before.student.id, problem, points, because, now
-            journal.connection.execute("INSERT INTO adjustments VALUES (NULL, ?, ?, ?, ?, ?)", values)
+        add_adjustment(journal, before, points, because)
         after = _find(_read(journal, course, students, folder), student, problem)
     click.echo(f"{before.student.name}, {problem}: {percent(before.share)} -> {percent(after.share)}")
 

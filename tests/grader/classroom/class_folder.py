@@ -52,7 +52,7 @@ def make_verdict(order: Order, outcome: Outcome = Outcome.passed) -> Verdict:
     )
 
 
-class Told(Executor):
+class CannedExecutor(Executor):
     """An executor that grades nothing: `answers` says, by what the file holds, what became of it."""
 
     def __init__(self, **answers: Outcome | str):

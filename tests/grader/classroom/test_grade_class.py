@@ -17,7 +17,7 @@ from grader.classroom.journal import Journal
 from grader.classroom.judge import NAME
 from grader.paths import KERNELS_REF, ROOT
 from grader.verdict import Outcome
-from tests.grader.classroom.class_folder import Told, make_class
+from tests.grader.classroom.class_folder import CannedExecutor, make_class
 
 OPTIONS = Options(device="cpu")
 
@@ -34,10 +34,10 @@ def test_the_same_file_is_graded_once(tmp_path):
     """Is a file of two students one grading, and the same file for another problem another one?"""
     handed_in = [attempt("ada", "x"), attempt("bob", "x"), attempt("bob", "x", "logsumexp"), attempt("cyd", "y")]
     with make_class(tmp_path, handed_in) as (journal, course, _):
-        gradings, told = gradings_of(journal, course, tmp_path), Told()
-        steps = list(grade_all(journal, list(gradings.values()), told, OPTIONS, 2))
-        assert len(steps) == len(told.orders) == 3
-        assert {(one.name, one.data) for one in told.orders} == {
+        gradings, executed = gradings_of(journal, course, tmp_path), CannedExecutor()
+        steps = list(grade_all(journal, list(gradings.values()), executed, OPTIONS, 2))
+        assert len(steps) == len(executed.orders) == 3
+        assert {(one.name, one.data) for one in executed.orders} == {
             ("groupnorm.py", b"x"), ("logsumexp.py", b"x"), ("groupnorm.py", b"y")
         }  # fmt: skip
         assert Verdicts(journal).read_keys() == {*gradings}
@@ -77,16 +77,16 @@ def test_what_the_machine_could_not_grade_is_graded_later(tmp_path):
     """Is an error of the grader no verdict on a submission, and does an earlier verdict outlast it?"""
     with make_class(tmp_path, [attempt("ada", "x"), attempt("bob", "y"), attempt("cyd", "z")]) as (journal, course, _):
         gradings = gradings_of(journal, course, tmp_path)
-        told = Told(x=Outcome.error, y="was ended by signal 9")
-        steps = {step.grading.sha256: step for step in grade_all(journal, [*gradings.values()], told, OPTIONS, 1)}
+        executed = CannedExecutor(x=Outcome.error, y="was ended by signal 9")
+        steps = {step.grading.sha256: step for step in grade_all(journal, [*gradings.values()], executed, OPTIONS, 1)}
         assert sorted(step.trouble for step in steps.values()) == [
             "", "The machine failed.", "The process that graded it was ended by signal 9."
         ]  # fmt: skip
         assert len(Verdicts(journal).read_keys()) == 1
         left = [one for key, one in gradings.items() if key not in Verdicts(journal).read_keys()]
-        list(grade_all(journal, left, Told(), OPTIONS, 1))
+        list(grade_all(journal, left, CannedExecutor(), OPTIONS, 1))
         assert Verdicts(journal).read_keys() == {*gradings}
-        list(grade_all(journal, [*gradings.values()], Told(x=Outcome.error), Options(because="a doubt"), 1))
+        list(grade_all(journal, [*gradings.values()], CannedExecutor(x=Outcome.error), Options(because="a doubt"), 1))
         last = Verdicts(journal).read_last()
         assert all(one.verdict.outcome is Outcome.passed for one in last.values())
         assert sorted(one.because for one in last.values()) == ["", "a doubt", "a doubt"]
@@ -97,10 +97,10 @@ def test_a_failing_machine_stops_the_run(tmp_path):
     handed_in = [attempt("ada", f"{n}") for n in range(3 * MOST_IN_A_ROW)]
     with make_class(tmp_path, handed_in) as (journal, course, _):
         gradings = [*gradings_of(journal, course, tmp_path).values()]
-        told = Told(**{f"{n}": "ended with exit status 1: no space left" for n in range(99)})
+        executed = CannedExecutor(**{f"{n}": "ended with exit status 1: no space left" for n in range(99)})
         with pytest.raises(MachineError, match="no space left"):
-            list(grade_all(journal, gradings, told, OPTIONS, 1))
-        assert len(told.orders) <= MOST_IN_A_ROW + 1
+            list(grade_all(journal, gradings, executed, OPTIONS, 1))
+        assert len(executed.orders) <= MOST_IN_A_ROW + 1
 
 
 @pytest.mark.parametrize(

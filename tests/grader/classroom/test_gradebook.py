@@ -12,9 +12,10 @@ from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make
 from grader.classroom.grade_class import Options, grade_all
 from grader.classroom.gradebook import read_gradebook
 from grader.classroom.gradings import Verdicts, make_gradings
+from grader.classroom.journal import Journal
 from grader.cli.main import cli
 from grader.verdict import Outcome
-from tests.grader.classroom.class_folder import Told, make_class
+from tests.grader.classroom.class_folder import CannedExecutor, make_class
 
 DUE = datetime.datetime(2026, 12, 1, 18, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -47,7 +48,7 @@ def read(tmp_path, attempts, counts: str = "best", free: int = 0, **answers):
     with make_class(tmp_path, attempts, rules) as (journal, course, students):
         gradings = make_gradings(journal.attempts(), course, tmp_path, Verdicts(journal).read_secret())
         wanted = [one for one in gradings.values() if answers.get(journal.content(one.sha256).decode(), "") is not None]
-        list(grade_all(journal, wanted, Told(**answers), Options(), 1))
+        list(grade_all(journal, wanted, CannedExecutor(**answers), Options(), 1))
         return read_gradebook(journal, course, students, tmp_path)
 
 
@@ -161,7 +162,7 @@ def test_commands(tmp_path):
     assert "Ada Abel, groupnorm: 24.0 % -> 30.0 %" in run("adjust", "ada", "groupnorm", "+6", "--because", "x", *course)
     assert "30.0 % -> 0.0 %" in run("adjust", "ada", "groupnorm", "-60", "--because", "copied", *course)
     explained = run("explain", "Ada Abel", "groupnorm", *course)
-    assert "adjusted by -60" in explained and "copied" in explained and "late: 1 days" in explained
+    assert "adjusted by -60" in explained and "copied" in explained and "late: 1 day begun" in explained
     for words, named in ((("eve", "groupnorm"), "eve"), (("ada", "conv2d"), "conv2d")):
         refused = run("explain", *words, *course)
         assert refused.startswith("2") and named in refused and "Traceback" not in refused
@@ -175,3 +176,15 @@ def test_commands(tmp_path):
     assert run("export", str(file), "--canvas", str(tmp_path / "no.csv"), *course).startswith("2")
     assert run("export", str(file), "--moodle", str(tmp_path / "canvas.csv"), *course).startswith("2")
     assert run("regrade", "eve", "--because", "x", *course).startswith("2")
+
+
+def test_what_cannot_be_read_is_one_sentence(tmp_path):
+    """Is a verdict of another version, and a problem's file that has gone, reported without a traceback?"""
+    read(tmp_path, [attempt("ada", "right")])
+    with Journal(tmp_path) as journal, journal.writing():
+        journal.connection.execute("UPDATE verdicts SET verdict = ?", (b'{"schema":"another/9"}',))
+    shown = run("show", "--course", str(tmp_path))
+    assert shown.startswith("3") and "cannot read" in shown and "Traceback" not in shown
+    rules = RULES.format(counts="best", free=0).replace("weight = 3", 'file = "hidden.py"')
+    (tmp_path / "course.toml").write_text(rules, encoding="utf-8")
+    assert run("show", "--course", str(tmp_path)).startswith("2")
