@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import select
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -40,11 +41,15 @@ _answers = msgspec.msgpack.Decoder(Answer, strict=True)
 
 
 class Channel:
-    """One end of the connection. `alive` returns whether the peer still runs; None: only the socket tells."""
+    """One end of the connection. `alive` returns whether the peer still runs; None: only the socket tells.
+
+    Threads may send at the same time: a submission may build two extensions at once, and each build is reported.
+    """
 
     def __init__(self, sock: socket.socket, alive: Callable[[], bool] | None = None):
         self.sock = sock
         self.alive = alive
+        self.sending = threading.Lock()
 
     def send(self, message: Order | Answer, seconds: float | None = None) -> None:
         """Send one message. ChannelTimeout if the peer does not take it in time, ChannelError if it is gone."""
@@ -52,16 +57,20 @@ class Channel:
         frame = MAGIC + len(data).to_bytes(8, "little")
         deadline = None if seconds is None else time.monotonic() + seconds
         try:
-            self.sock.settimeout(None)
-            for part in (frame, data):
-                view = memoryview(part)
-                while view:
-                    self._wait(deadline, write=True)
-                    view = view[self.sock.send(view[: 4 * MIB], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
+            with self.sending:
+                self._write(frame, deadline)
+                self._write(data, deadline)
         except BlockingIOError:
             raise ChannelTimeout("the connection is full") from None
         except OSError as error:
             raise ChannelError(f"the connection is broken ({error.strerror})") from None
+
+    def _write(self, data: bytes, deadline: float | None) -> None:
+        self.sock.settimeout(None)
+        view = memoryview(data)
+        while view:
+            self._wait(deadline, write=True)
+            view = view[self.sock.send(view[: 4 * MIB], socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL) :]
 
     def order(self) -> Order:
         """Wait for the judge's next command and return it (worker's side). ChannelError once the judge has closed."""

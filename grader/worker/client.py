@@ -20,7 +20,6 @@ START_SECONDS = 600.0  # it may have to build simt's runtime first, on a slow ma
 GRACE = 1.5  # seconds between the worker's writing down where it hangs and its end
 REPLY_BYTES = 4 << 20  # room for everything in a reply that is not a tensor: more than the schema's bounds allow
 # more than the worker sends of one build: two arguments, each as a whole and by items, at 4 bytes a character
-BUILT_BYTES = 4 << 20
 KEPT_BUILDS = 32  # whose sources are kept
 MOST_BUILDS = 1000  # that are taken for builds: more would be a way to make time
 CONSTRUCT_KERNEL_S = 10.0  # limit of one launch while ModelNew is constructed
@@ -129,19 +128,19 @@ class Client:
                 reply = self._next(REPLY_BYTES + extra_bytes, started + left)
                 passed = time.monotonic() - started
                 if isinstance(reply, protocol.Building):
-                    self.progress(f"compiling {reply.name[:200]}")
                     left -= passed
                     self.used_seconds += passed
-                    self._compile()
-                    started = time.monotonic()
-                    self.progress("")
-                elif self.quota.is_exceeded():
+                    reply = self._compile(reply, REPLY_BYTES + extra_bytes)
+                    started, passed = time.monotonic(), 0.0
+                if self.quota.is_exceeded():
                     raise ChannelError(self.quota.excess)
-                elif is_reply_to(reply, command):
+                if is_reply_to(reply, command):
                     self.used_seconds += passed
                     self._read_report()
                     return reply
-                elif not isinstance(reply, protocol.Built):  # of a build in another thread
+                if isinstance(reply, protocol.Built):
+                    self._keep_build(reply)
+                else:
                     raise ChannelError("a reply came that does not answer the command")
         except ChannelTimeout:
             self.process.kill()
@@ -156,21 +155,32 @@ class Client:
         except ReportError as error:
             raise ChannelError(f"the report of the kernels makes no sense ({error})") from None
 
-    def _compile(self) -> None:
-        """Wait for the end of one compilation; all of them together have build_seconds."""
-        self.builds += 1
-        if self.builds > MOST_BUILDS:
-            raise ChannelError(f"more than {MOST_BUILDS} builds were reported")
-        started = time.monotonic()
+    def _compile(self, first: protocol.Building, limit: int) -> protocol.Reply:
+        """Wait until no compiler runs: threads may build side by side. All builds together have build_seconds.
+
+        Returns what ended it: the last build's Built, or the command's reply if a build goes on in another thread.
+        """
+        started, running = time.monotonic(), 0
+        reply: protocol.Reply = first
         while True:
-            reply = self._next(BUILT_BYTES, started + self.build_seconds)
-            if isinstance(reply, protocol.Built):
-                self._keep(reply.sources)
-                self.failed_build = reply.failure or self.failed_build
-                self.build_seconds -= time.monotonic() - started
-                return
-            if not isinstance(reply, protocol.Building):
-                raise ChannelError("messages came in an order that makes no sense")
+            if isinstance(reply, protocol.Building):
+                self.progress(f"compiling {reply.name[:200]}")
+                self.builds, running = self.builds + 1, running + 1
+                if self.builds > MOST_BUILDS:
+                    raise ChannelError(f"more than {MOST_BUILDS} builds were reported")
+            elif isinstance(reply, protocol.Built) and running > 1:
+                self._keep_build(reply)
+                running -= 1
+            else:
+                break
+            reply = self._next(limit, started + self.build_seconds)
+        self.build_seconds -= time.monotonic() - started
+        self.progress("")
+        return reply
+
+    def _keep_build(self, reply: protocol.Built) -> None:
+        self._keep(reply.sources)
+        self.failed_build = reply.failure or self.failed_build
 
     def _keep(self, sources: dict[str, str]) -> None:
         """Keep a build's sources, at most what worker.labelled makes of them: a submission can send more in the
@@ -185,7 +195,9 @@ class Client:
 
     def _next(self, limit: int, deadline: float) -> protocol.Reply:
         answer = self.channel.answer(limit, deadline)
-        if answer.number != self.number:
+        # a build in another thread may be reported between two commands, with the number of the one before
+        is_early = answer.number == self.number - 1 and isinstance(answer.reply, protocol.Building | protocol.Built)
+        if answer.number != self.number and not is_early:
             raise ChannelError("an answer came without a request")
         return answer.reply
 

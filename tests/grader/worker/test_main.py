@@ -215,7 +215,7 @@ def test_a_lists_sources_are_labelled_up_to_a_limit():
     labelled = builds.label_sources(
         cpp_sources=["\U0001f600" * 10**6] * 30, cuda_sources=["a", "\U0001f600" * 10**6, "b"]
     )
-    assert sum(len(label.encode()) + len(text.encode()) + 20 for label, text in labelled.items()) < client.BUILT_BYTES
+    assert sum(len(label.encode()) + len(text.encode()) + 20 for label, text in labelled.items()) < client.REPLY_BYTES
     assert (labelled["cuda_sources[0]"], labelled["cuda_sources[2]"]) == ("a", "") and labelled["cuda_sources[1]"]
 
 

@@ -49,6 +49,15 @@ def test_a_message_larger_than_the_sockets_buffer_arrives_whole(ends):
     sender.join()
 
 
+def test_messages_of_several_threads_arrive_whole(ends):
+    judge, worker = ends
+    reply = protocol.Failure("exception", "ValueError", "x" * 1000)
+    senders = [threading.Thread(target=lambda: [worker.send(Answer(1, reply)) for _ in range(500)]) for _ in range(4)]
+    for sender in senders:
+        sender.start()
+    assert all(answer(judge, seconds=20).reply == reply for _ in range(2000))
+
+
 def test_an_order_arrives_as_it_was_sent(ends):
     judge, worker = ends
     sent = Order(1, protocol.Batch([0, 2, 1], 3.0))
