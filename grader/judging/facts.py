@@ -53,15 +53,19 @@ def confirm_checks(report: Report, case: str) -> None:
         raise FindingError(_contradict("its kernels were built so that the checks do not see what they do", case))
 
 
-def find_defects(claimed: list[protocol.Found], report: Report) -> list[protocol.Found]:
-    """Return what the checks found, as the runtime reports it, with the lines and words that the worker claims."""
-    if report.findings is None:
-        return claimed
+def find_defects(claimed: list[protocol.Found], report: Report, case: str) -> list[protocol.Found]:
+    """Return what the checks found, as the runtime reports it, with the lines and words that the worker claims.
+
+    Raises FindingError where the runtime counted errors of which neither its list nor the worker says anything.
+    """
     errors = [one for one in report.findings if not one.warning]
     reported = {(one.check, protocol_name(one.kernel)) for one in errors} | ({("leak", "")} if report.leaks else set())
     kept = [one for one in claimed if (one.check, one.kernel) in reported]
-    if kept or not errors:
+    if kept or (claimed and not errors):
         return kept or claimed
+    if report.errors and not errors:
+        message = f"simt's checks found {report.errors} errors, and its process reports none"
+        raise FindingError(_contradict(message, case))
     # Python's part drops what its headers cause, and what only follows from something else (simt/checking/findings.py).
     return [_describe(one) for one in errors if not _is_left_out(one, report.findings)]
 

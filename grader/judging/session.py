@@ -168,7 +168,7 @@ class Session:
         if self.client.monitor is None:
             return claimed
         facts.confirm_checks(self.client.report, case)
-        return facts.find_defects(claimed, self.client.report)
+        return facts.find_defects(claimed, self.client.report, case)
 
     def _begin(self, how: How) -> None:
         if isinstance(self.exchange, LentMemory):

@@ -21,7 +21,7 @@ MAGIC = b"SIMTMON1"
 ORDERS = struct.Struct("<8sQqqQdqqqqq")
 ORDERS_BYTES = 4096
 _NUMBER_AT = 8
-HEAD = struct.Struct("<11Q")
+HEAD = struct.Struct("<12Q")
 WRITE = struct.Struct("<QI3I3I220s")
 RECORD = struct.Struct("<4Q")
 WRITES_AT, TEXT_AT, DATA_AT = 4096, 512 << 10, 1 << 20
@@ -88,7 +88,7 @@ class _Written(msgspec.Struct):
     launches: Annotated[list[tuple[Text, Position, Position, Number]], Meta(max_length=256)]
     more: bool
     operators: Annotated[list[tuple[Text, Number]], Meta(max_length=256)]
-    findings: Annotated[list[Finding], Meta(max_length=64)] | None
+    findings: Annotated[list[Finding], Meta(max_length=64)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,8 @@ class Report:
 
     launches, idle, checked: numbers of launches. kinds: how often each (kernel, grid, block) was launched; complete
     unless `more`. unprobed: calls of functions that were not built for the checks that were ordered. leaks: allocations
-    of programs that are left. findings: None where they found no room. overflow: `recorded` is not complete.
+    of programs that are left. errors: how many the checks found; findings: the first of them, and warnings. overflow:
+    `recorded` is not complete.
     """
 
     launches: int = 0
@@ -126,10 +127,11 @@ class Report:
     checked: int = 0
     unprobed: int = 0
     leaks: int = 0
+    errors: int = 0
     kinds: dict[tuple[str, Position, Position], int] = dataclasses.field(default_factory=dict)
     more: bool = False
     operators: dict[str, int] = dataclasses.field(default_factory=dict)
-    findings: list[Finding] | None = dataclasses.field(default_factory=list)
+    findings: list[Finding] = dataclasses.field(default_factory=list)
     writes: list[Write] = dataclasses.field(default_factory=list)
     recorded: list[Recorded] = dataclasses.field(default_factory=list)
     overflow: bool = False
@@ -221,12 +223,13 @@ class Monitor:
         if self._report.descriptor < 0:
             return Report()
         page = self._report.map
-        number, launches, idle, checked, unprobed, writes, overflow, leaks, text, data, _ = HEAD.unpack_from(page)
+        head = HEAD.unpack_from(page)
+        number, launches, idle, checked, unprobed, writes, overflow, leaks, text, data, _, errors = head
         if number != self.number:
             return Report()  # the runtime has not looked for orders since: no kernel ran
         if writes > MOST_WRITES or text > DATA_AT - TEXT_AT or data > DATA_BYTES:
             raise ReportError("a size is impossible")
-        report = Report(launches, idle, checked, unprobed, leaks % 2**63, overflow=bool(overflow))
+        report = Report(launches, idle, checked, unprobed, leaks % 2**63, errors, overflow=bool(overflow))
         report.writes = [_read_write(page, n) for n in range(writes)]
         report.recorded = _read_records(memoryview(bytes(page[DATA_AT : DATA_AT + data])))
         if text:

@@ -28,7 +28,7 @@ std::map<std::uintptr_t, AtomicSite>& atomics() {
   return *all;
 }
 
-constexpr std::size_t most_findings = 200;
+constexpr std::size_t most_findings = 200;  // errors, and as many warnings, which must not take their room
 std::uint64_t moment = 0;     // guarded by check_mutex
 
 auto order_of(const Finding& f) {
@@ -65,7 +65,11 @@ namespace {
 void add_to(std::map<FindingKey, Finding>& all, const FindingKey& key, Finding finding) {
   auto found = all.find(key);
   if (found == all.end()) {
-    if (all.size() < most_findings) all.emplace(key, std::move(finding));
+    const auto alike = std::count_if(all.begin(), all.end(), [&](const auto& each) {
+      return each.second.warning == finding.warning &&
+             (each.second.check == "int_overflow") == (finding.check == "int_overflow");
+    });
+    if (static_cast<std::size_t>(alike) < most_findings) all.emplace(key, std::move(finding));
     return;
   }
   // Which of several findings is reported must not depend on which worker came first.

@@ -71,7 +71,10 @@ std::string quote(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += static_cast<unsigned char>(c) < 32 ? ' ' : c;
   }
   return out + "\"";
 }
@@ -115,6 +118,19 @@ bool open_monitor(int orders_descriptor, int report_descriptor, int inputs) {
   return true;
 }
 
+std::string shorten_name(const std::string& name) {
+  constexpr std::size_t half = 100;  // characters: NAME / 2 in grader/worker/failures.py
+  auto starts_character = [&](std::size_t at) { return (static_cast<unsigned char>(name[at]) & 0xc0) != 0x80; };
+  std::size_t characters = 0;
+  for (std::size_t at = 0; at < name.size(); ++at) characters += starts_character(at);
+  if (characters <= 2 * half) return name.size() <= 8 * half ? name : name.substr(0, 8 * half);
+  std::size_t head = 0, tail = name.size();
+  for (std::size_t seen = 0; head < name.size(); ++head)
+    if (starts_character(head) && ++seen > half) break;
+  for (std::size_t seen = 0; seen < half;) seen += starts_character(--tail);
+  return name.substr(0, head) + "\n[...]\n" + name.substr(tail);
+}
+
 bool monitored() { return page != nullptr; }
 
 const Orders& orders() { return current; }
@@ -153,8 +169,7 @@ void report_launch(const Launch& launch, bool checked, bool idle) {
   if (!page) return;
   std::lock_guard lock(mutex);
   const Config& c = launch.config;
-  const LaunchKey key{
-      std::string(launch.site.kernel).substr(0, 500), c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z};
+  const LaunchKey key{shorten_name(launch.site.kernel), c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z};
   ++launch_number;
   if (const auto found = kinds.find(key); found != kinds.end())
     ++found->second;
@@ -193,29 +208,28 @@ void report_operator(const char* name, std::uint64_t elements) {
   if (!page) return;
   {
     std::lock_guard lock(mutex);
-    const auto found = operators.find(name);
+    const std::string short_name = shorten_name(name);
+    const auto found = operators.find(short_name);
     if (found != operators.end()) return;
     if (operators.size() >= most_kinds) return;
-    operators.emplace(name, elements);
+    operators.emplace(short_name, elements);
   }
   publish();
 }
 
 void publish() {
   if (!page) return;
-  const std::string findings = reported_findings();
+  const ReportedFindings found = reported_findings((report_data - report_text) / 2);
   std::lock_guard lock(mutex);
   std::string text = "{\"launches\":" + text_of_launches() + ",\"more\":" + (more ? "true" : "false") +
-                     ",\"operators\":" + text_of_operators() + ",\"findings\":";
-  const std::string end = "}";
-  // too many to report them in full: the count of those is what remains
-  text += text.size() + findings.size() + end.size() <= report_data - report_text ? findings : "null";
-  text += end;
-  if (text.size() > report_data - report_text) text = "null";
-  if (text.size() == head().text && std::memcmp(report + report_text, text.data(), text.size()) == 0) return;
+                     ",\"operators\":" + text_of_operators() + ",\"findings\":" + found.text + "}";
+  if (text.size() > report_data - report_text) text = "null";  // which the monitor takes for an error
+  const bool same = text.size() == head().text && std::memcmp(report + report_text, text.data(), text.size()) == 0;
+  if (same && found.errors == head().errors) return;
   const Writing writing;
   std::memcpy(report + report_text, text.data(), text.size());
   head().text = text.size();
+  head().errors = found.errors;
 }
 
 void report_write(const InputWrite& write, std::uintptr_t code) {

@@ -40,6 +40,7 @@ struct Report {
   std::uint64_t text;  // bytes at report_text: JSON
   std::uint64_t data;  // bytes at report_data: records of RecordedBytes, each followed by its bytes
   std::uint64_t watching;  // not 0: operators are watched
+  std::uint64_t errors;  // that the checks found, also those that the text does not list
 };
 
 // A write to an input. There is one record per input.
@@ -90,6 +91,13 @@ void append_record(bool by_kernel, const char* bytes, std::size_t count);
 // Defined in check/ and process/.
 std::vector<Extent> noted_arguments();
 void forget_reported();
-std::string reported_findings();      // JSON
+struct ReportedFindings {
+  std::string text;  // a JSON array: the errors, then the warnings, as many as find room
+  std::uint64_t errors;  // also those that the text does not list
+};
+ReportedFindings reported_findings(std::size_t room);
+
+// Returns both ends of a long name, cut where grader/worker/failures.py cuts the same name.
+std::string shorten_name(const std::string& name);
 
 }  // namespace simt

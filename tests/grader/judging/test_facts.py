@@ -65,12 +65,12 @@ CLAIM = protocol.Found("out_of_bounds", "Thread 3 writes element 5.", "k", "cuda
 
 def test_findings_keep_the_words_of_the_worker():
     """Are a claim's words and line used where the runtime reports the same check and kernel?"""
-    assert facts.find_defects([CLAIM], Report(findings=[made_finding("out_of_bounds")])) == [CLAIM]
+    assert facts.find_defects([CLAIM], Report(findings=[made_finding("out_of_bounds")]), "a case") == [CLAIM]
 
 
 def test_findings_that_the_worker_conceals():
     """Does the judge describe what the worker does not mention?"""
-    (found,) = facts.find_defects([], Report(findings=[made_finding("out_of_bounds")]))
+    (found,) = facts.find_defects([], Report(findings=[made_finding("out_of_bounds")]), "a case")
     assert (found.check, found.kernel, found.line, found.thread) == ("out_of_bounds", "k", 0, [3, 0, 0])
     assert "writes element 5 of `y`, which has 4 elements" in found.message
 
@@ -80,13 +80,22 @@ def test_findings_that_are_none():
     odd = made_finding("warp_divergence", warning=True, first=1)
     for report in ([], [made_finding(warning=True)], [made_finding("illegal_address", "host")],
                    [odd, made_finding("int_overflow", first=2)]):  # fmt: skip
-        assert facts.find_defects([], Report(findings=report)) == []
-    assert facts.find_defects([], Report(findings=[odd, made_finding("int_overflow", first=0)]))
+        assert facts.find_defects([], Report(findings=report), "a case") == []
+    assert facts.find_defects([], Report(findings=[odd, made_finding("int_overflow", first=0)]), "a case")
+
+
+def test_errors_that_are_counted_and_not_listed():
+    """Is silence about errors that the runtime counted a finding of its own, and is a claim about them used?"""
+    with pytest.raises(FindingError) as error:
+        facts.find_defects([], Report(errors=90), "a case")
+    assert error.value.finding.reason is Reason.false_report
+    assert facts.find_defects([CLAIM], Report(errors=90), "a case") == [CLAIM]
+    assert facts.find_defects([], Report(errors=1, findings=[made_finding()]), "a case")[0].check == "race"
 
 
 def test_findings_that_make_no_sense_get_words_too():
     """Does a report of a kind that the runtime never writes not raise?"""
-    (found,) = facts.find_defects([], Report(findings=[made_finding("out_of_bounds", what="odd", element=0)]))
+    (found,) = facts.find_defects([], Report(findings=[made_finding("out_of_bounds", what="odd", element=0)]), "a case")
     assert found.message == "The check out_of_bounds failed."
 
 

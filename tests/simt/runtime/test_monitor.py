@@ -17,6 +17,7 @@ CODE = r"""
 import json, os, sys
 import torch
 import simt
+from grader.worker.failures import NAME, shorten
 from simt.runtime import extension, library
 from simt.runtime.monitor import Monitor, Orders
 
@@ -42,6 +43,16 @@ void race(torch::Tensor x) { race_kernel<<<1, 32>>>(x.data_ptr<float>()); }
 void store(torch::Tensor x, int64_t i) { store_kernel<<<1, 32>>>(x.data_ptr<float>(), i); }
 ''',
     functions=["add", "race", "store"],
+)
+
+name = "k" + "a" * 8000 + "z"
+races = "\n".join(f"x[{i}] = threadIdx.x;" for i in range(90))
+long_name = simt.load_inline(
+    "long_name",
+    "void many(torch::Tensor x);",
+    f"__global__ void {name}(float* x) {{ {races} }}\n"
+    f"void many(torch::Tensor x) {{ {name}<<<1, 32>>>(x.data_ptr<float>()); }}",
+    functions=["many"],
 )
 
 
@@ -77,6 +88,13 @@ with simt.run(mode="plain"):
 library.take_findings()
 report = monitor.read()
 found["checks"] = report.checked, report.unprobed, [(f.check, f.kernel, f.warning) for f in report.findings]
+
+order(check=True, guard="end")
+long_name.many(torch.zeros(100))
+report = monitor.read()
+(kernel, _, _), = report.kinds
+found["many"] = report.errors, len(report.findings), {f.check for f in report.findings} == {"race"}, kernel
+found["claimed name"] = shorten(library.take_launches()[-1][0], NAME)
 
 order(check=True)
 plain = extension.load_binder().load(kernels.__file__, 0, None)
@@ -149,6 +167,13 @@ def test_checks_are_on_whatever_the_options_say(found):
     """Are findings reported, and kept where Python takes its own?"""
     checked, unprobed, findings = found["checks"]
     assert (checked, unprobed) == (1, 0) and ["race", "race_kernel", False] in findings
+
+
+def test_many_findings_of_a_long_name(found):
+    """Are errors counted that the report has no room for, and names cut as a worker's messages cut them?"""
+    errors, listed, alike, kernel = found["many"]
+    assert errors == 90 and listed == 64 and alike
+    assert kernel == found["claimed name"] and len(kernel) < 210
 
 
 def test_a_build_without_probes_is_noticed(found):
@@ -244,6 +269,10 @@ FORGED = {
             "launches": [["k", [1, 1, 1], [1, 1, 1], 2**80]], "more": False, "operators": [], "findings": [],
         }).encode(),
     ),
+    "findings that are none": (
+        (1, 0, 0, 0, 0),
+        b'{"launches": [], "more": false, "operators": [], "findings": null}',
+    ),
     "nesting": ((1, 0, 0, 0, 0), b"[" * 100_000),
 }  # fmt: skip
 
@@ -252,7 +281,7 @@ FORGED = {
 def test_a_forged_report_is_an_error_of_one_kind(monitor, what):
     """Does nothing that stands in the report raise anything else?"""
     counts, text = FORGED[what]
-    os.pwrite(monitor.descriptors[1], HEAD.pack(monitor.number, *counts, 0, 0, len(text), 0, 0), 0)
+    os.pwrite(monitor.descriptors[1], HEAD.pack(monitor.number, *counts, 0, 0, len(text), 0, 0, 0), 0)
     os.pwrite(monitor.descriptors[1], text, TEXT_AT)
     with pytest.raises(ReportError):
         monitor.read()
