@@ -11,7 +11,7 @@ import contextlib
 
 import msgspec
 
-from grader.judging.trial import Finding, FindingError
+from grader.judging.trial import Finding, FindingError, Kind
 from grader.source import contract
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Reason
@@ -49,8 +49,22 @@ def protocol_name(kernel: str) -> str:
 
 def confirm_checks(report: Report, case: str) -> None:
     """Raise FindingError where functions ran without the checks that were ordered."""
+    if report.checked < report.launches:
+        unchecked = report.launches - report.checked
+        raise FindingError(_contradict(f"{unchecked} launches ran without simt's checks, which were ordered", case))
     if report.unprobed:
         raise FindingError(_contradict("its kernels were built so that the checks do not see what they do", case))
+
+
+def find_missing(expected: set[Kind], launched: set[Kind]) -> str:
+    """Return the first kernel of the expected launches that was not launched in the same way; empty if all were."""
+    return min((kernel for kernel, _, _ in expected - launched), default="")
+
+
+def contradict_launches(kernel: str, doing: str, case: str) -> FindingError:
+    """Return the error of a kernel that an ordinary call launches and a call of another kind does not."""
+    name = protocol_name(kernel)
+    return FindingError(_contradict(f"the kernel `{name}` is launched in an ordinary call and not {doing}", case))
 
 
 def find_defects(claimed: list[protocol.Found], report: Report, case: str) -> list[protocol.Found]:

@@ -9,7 +9,7 @@ import functools
 import torch
 
 from grader.judging import facts, findings, tolerance
-from grader.judging.trial import MESSAGE_BYTES, ExpectedGradients, Finding, FindingError, Limits, Trial
+from grader.judging.trial import MESSAGE_BYTES, ExpectedGradients, Finding, FindingError, Kind, Limits, Trial
 from grader.problems.problem import Problem
 from grader.source.contract import Source
 from grader.verdict import Evidence, Reason
@@ -70,6 +70,8 @@ IN_ORDER = How()
 REVERSED = How("reverse", "front")
 CHECKED = How(guard=None, check=True)
 IDLE = How(idle=True)
+# Runs are repeated so often where they launch other kernels than before: a file may try several before it chooses one.
+MAX_REPETITIONS = 3
 
 
 class Session:
@@ -182,16 +184,69 @@ class Session:
         if self.gpu:
             return None
         try:
-            self.construct(trial, "end")
-            reply = self._forward(trial, CHECKED, calls=1)
-            if not reply.found and len(reply.runs) != 1:
-                raise FindingError(findings.of_nonsense(trial.case.name))
-            found = reply.found
-            if has_leak(found):
-                found = keep_lasting_leaks(found, self._forward(trial, CHECKED, calls=1).found)
+            expected, launched = trial.kinds, set()
+            for repetition in range(1 + MAX_REPETITIONS):
+                calls = min(2, 1 + repetition)  # a kernel may be launched from the second call on
+                if repetition:
+                    expected = self._list_kinds(trial, IN_ORDER)
+                found = self._run_checks(trial, calls)
+                launched |= set(self.client.report.kinds)
+                missing = facts.find_missing(expected, launched)
+                if found or not missing:
+                    return self.explain_check(found, trial)
         except FindingError as error:
             return error.finding
-        return self.explain_check(found, trial)
+        return facts.contradict_launches(missing, "when simt's checks are on", trial.case.name).finding
+
+    def _run_checks(self, trial: Trial, calls: int) -> list[protocol.Found]:
+        """Return what the checks find. Raises FindingError where they find nothing and an output is wrong."""
+        self.construct(trial, "end")
+        reply = self._forward(trial, CHECKED, calls)
+        if has_leak(reply.found):
+            report = self.client.report
+            reply.found = keep_lasting_leaks(reply.found, self._forward(trial, CHECKED, calls).found)
+            self.client.report = report
+        elif not reply.found:
+            self._compare_checked(trial, reply, calls)
+        return reply.found
+
+    def _compare_checked(self, trial: Trial, reply: protocol.Outputs, calls: int) -> None:
+        """Raise FindingError where a checked call returned a wrong output, and the plain calls the expected one."""
+        if len(reply.runs) != calls:
+            raise FindingError(findings.of_nonsense(trial.case.name))
+        for position, run in enumerate(reply.runs, -calls):
+            outputs = self._collect_outputs(trial, run, position)
+            difference = tolerance.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
+            if difference is not None and trial.difference is None:
+                finding = findings.of_difference(difference, self._list_launches(run.launches))
+                finding.evidence[0].detail = "got: in a call with simt's checks on"
+                raise FindingError(finding)
+
+    def _list_kinds(self, trial: Trial, how: How) -> set[Kind]:
+        """Return what two plain calls of a new model launch. Raises FindingError where they return a wrong output.
+
+        A file that caches or chooses kernels at its first call may launch others than before.
+        """
+        self.construct(trial, how.guard)
+        for call in self.run_forward(trial, how, calls=2):
+            if call.difference is not None and trial.difference is None:
+                raise FindingError(findings.of_difference(call.difference, call.run.launches))
+        return set(self.client.report.kinds)
+
+    def run_reversed(self, trial: Trial) -> Call:
+        """Call a new model with threads in reverse order. Raises FindingError where it launches other kernels."""
+        expected, launched = trial.kinds, set()
+        for repetition in range(1 + MAX_REPETITIONS):
+            calls = min(2, 1 + repetition)
+            if repetition:  # a kernel may be chosen by the address of a tensor
+                expected = self._list_kinds(trial, How(guard=REVERSED.guard))
+            self.construct(trial, REVERSED.guard)
+            call = self.run_forward(trial, REVERSED, calls)[0]
+            launched |= set(self.client.report.kinds)
+            missing = facts.find_missing(expected, launched)
+            if call.difference is not None or not missing:
+                return call
+        raise facts.contradict_launches(missing, "when threads run in reverse order", trial.case.name)
 
     def explain_check(self, found: list[protocol.Found], trial: Trial) -> Finding | None:
         """Return the first of what the checks found, at its line of the submission."""

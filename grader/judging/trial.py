@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from grader.worker.protocol import Launch
 
 Progress = Callable[[StageName, str], None]
+Kind = tuple[str, tuple[int, int, int], tuple[int, int, int]]  # of launches: kernel, grid, block
 
 MOST_OWN = 30  # times the limit for one step, which all steps together have
 CHECK_TIMEOUT_FACTOR = 8  # a launch with simt's checks takes up to so many times as long
@@ -96,8 +97,8 @@ class Trial:
     """One case with its instance and expected outputs, and what the submission's two runs of it showed.
 
     first_outputs, launches: of the first run. difference: of these outputs from the expected ones, None if there is
-    none. side_findings: what the stage "safe" reports besides its own. gradients: the expected ones, once the stage
-    "gradient" has computed them (on the CPU alone).
+    none. kinds: what simt's runtime launched in both runs. side_findings: what the stage "safe" reports besides its
+    own. gradients: the expected ones, once the stage "gradient" has computed them (on the CPU alone).
     """
 
     case: Case
@@ -108,6 +109,7 @@ class Trial:
     first_outputs: list[torch.Tensor] = dataclasses.field(default_factory=list)
     difference: Difference | None = None
     launches: list[Launch] = dataclasses.field(default_factory=list)
+    kinds: set[Kind] = dataclasses.field(default_factory=set)
     side_findings: list[Finding] = dataclasses.field(default_factory=list)
     gradients: ExpectedGradients | None = None
 

@@ -50,6 +50,7 @@ def _run_case(context: Context, case: Case, constructed: bool) -> Finding | None
         trial.difference = calls[0].difference
         trial.first_outputs = calls[0].outputs
         trial.launches = calls[0].run.launches
+        trial.kinds = set(session.client.report.kinds)
         trial.side_findings = find_side_effects(trial, calls, session)
     except FindingError as error:
         return _refine_with_checks(context, case, error.finding)

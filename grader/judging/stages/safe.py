@@ -7,7 +7,6 @@ import dataclasses
 from grader.judging import findings, tolerance
 from grader.judging.context import Context
 from grader.judging.results import add_case, fail_stage
-from grader.judging.session import REVERSED
 from grader.judging.trial import Finding, FindingError, Trial, prepare_trial
 from grader.problems.cases import ProblemError
 from grader.problems.values import roll_values
@@ -48,8 +47,7 @@ def _find_in_reverse(context: Context, trial: Trial) -> Finding | None:
     if context.gpu:
         return None
     try:
-        context.session.construct(trial, "front")
-        call = context.session.run_forward(trial, REVERSED)[0]
+        call = context.session.run_reversed(trial)
     except FindingError as error:
         return error.finding
     if trial.difference is None:

@@ -48,6 +48,14 @@ def test_launches_that_the_worker_conceals():
     assert facts.list_launches([LAUNCH], Report()) == []
 
 
+def test_kernels_that_a_run_leaves_out():
+    """Is a kernel found that is not launched with the same grid and block, and are further launches allowed?"""
+    other = ("other", ONE, (32, 1, 1))
+    assert facts.find_missing(set(), {KIND}) == facts.find_missing({KIND}, {KIND, other}) == ""
+    assert facts.find_missing({KIND, other}, {KIND}) == "other"
+    assert facts.find_missing({KIND}, {("k", ONE, ONE)}) == "k"
+
+
 # --- checks ---
 
 
@@ -102,9 +110,11 @@ def test_findings_that_make_no_sense_get_words_too():
 def test_calls_without_probes():
     """Is a build that the checks do not see a finding?"""
     facts.confirm_checks(Report(), "a case")
-    with pytest.raises(FindingError) as error:
-        facts.confirm_checks(Report(unprobed=1), "a case")
-    assert error.value.finding.reason is Reason.false_report
+    facts.confirm_checks(Report(launches=2, checked=2), "a case")
+    for report in (Report(unprobed=1), Report(launches=2, checked=1)):
+        with pytest.raises(FindingError) as error:
+            facts.confirm_checks(report, "a case")
+        assert error.value.finding.reason is Reason.false_report
 
 
 def test_the_line_of_a_write_is_a_claim_and_its_thread_is_not():
