@@ -62,21 +62,24 @@ std::uint64_t next_moment() {
 }
 
 namespace {
-void add_to(std::map<FindingKey, Finding>& all, const FindingKey& key, Finding finding) {
+// Returns whether the finding is new.
+bool add_to(std::map<FindingKey, Finding>& all, const FindingKey& key, Finding finding) {
   auto found = all.find(key);
   if (found == all.end()) {
     const auto alike = std::count_if(all.begin(), all.end(), [&](const auto& each) {
       return each.second.warning == finding.warning &&
              (each.second.check == "int_overflow") == (finding.check == "int_overflow");
     });
-    if (static_cast<std::size_t>(alike) < most_findings) all.emplace(key, std::move(finding));
-    return;
+    if (static_cast<std::size_t>(alike) >= most_findings) return false;
+    all.emplace(key, std::move(finding));
+    return true;
   }
   // Which of several findings is reported must not depend on which worker came first.
   const std::uint64_t count = found->second.count + finding.count;
   finding.first = found->second.first = std::min(finding.first, found->second.first);
   if (order_of(finding) < order_of(found->second)) found->second = std::move(finding);
   found->second.count = count;
+  return false;
 }
 }  // namespace
 
@@ -86,7 +89,7 @@ void add_finding(Finding finding) {
                        finding.code,   finding.line,
                        finding.column, finding.other_code};
   if (!finding.first) finding.first = ++moment;
-  if (monitored()) add_to(reported(), key, finding);
+  if (monitored() && add_to(reported(), key, finding) && !finding.warning) report_error();
   add_to(findings(), key, std::move(finding));
 }
 

@@ -504,6 +504,6 @@ PyMODINIT_FUNC PyInit__simt_bind() {
   function_type.tp_repr = represent;
   function_type.tp_getset = properties;
   if (PyType_Ready(&function_type) < 0) return nullptr;
-  simt::options().interrupted = interrupted;
+  simt::ChangedOptions()->interrupted = interrupted;
   return PyModule_Create(&definition);
 }

@@ -261,7 +261,7 @@ SIMT_API void simt_run_program(const char* path, int argc, char** argv, End* int
   *into = End{};
   end = into;
   home = pthread_self();
-  options().program = true;
+  ChangedOptions()->program = true;
   handle_signals();
   static void* handle = nullptr;
   if (sigsetjmp(way_out, 1) == 0) run_main(path, argc, argv, handle);

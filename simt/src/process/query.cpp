@@ -80,24 +80,22 @@ std::string report_text_of(Finding f) {
 }  // namespace
 
 // Errors come before warnings, and the first of many are reported.
-ReportedFindings reported_findings(std::size_t room) {
+std::string reported_findings(std::size_t room) {
   constexpr std::size_t most = 64;
   std::vector<Finding> all = list_reported();
   std::stable_sort(all.begin(), all.end(), [](const Finding& a, const Finding& b) {
     return std::tuple(a.warning, may_be_dropped(a), a.first) < std::tuple(b.warning, may_be_dropped(b), b.first);
   });
-  ReportedFindings found{"[", 0};
+  std::string found = "[";
   bool full = false;
   std::size_t listed = 0;
   for (const Finding& each : all) {
-    found.errors += !each.warning;
-    if (full || listed == most) continue;
+    if (full || listed == most) break;
     const std::string text = report_text_of(each);
-    full = found.text.size() + text.size() + 2 > room;
-    if (!full) found.text += (listed++ ? "," : "") + text;
+    full = found.size() + text.size() + 2 > room;
+    if (!full) found += (listed++ ? "," : "") + text;
   }
-  found.text += "]";
-  return found;
+  return found + "]";
 }
 
 extern "C" {
@@ -121,14 +119,15 @@ SIMT_API const char* simt_input_writes() {
 
 // A monitor's orders come before these, except for the number of threads.
 SIMT_API void simt_set_options(int schedule, unsigned long long seed, double seconds, int threads, int mode, int idle) {
-  Options& now = options();
-  now.threads = threads;
-  if (obey()) return;
-  now.mode = static_cast<Mode>(mode);
-  now.schedule = schedule;
-  now.seed = seed;
-  now.seconds = seconds;
-  now.idle = idle != 0;
+  const bool obeys = obey();
+  const ChangedOptions now;
+  now->threads = threads;
+  if (obeys) return;
+  now->mode = static_cast<Mode>(mode);
+  now->schedule = schedule;
+  now->seed = seed;
+  now->seconds = seconds;
+  now->idle = idle != 0;
 }
 
 SIMT_API void simt_set_guard(int guard) {

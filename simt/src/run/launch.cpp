@@ -27,7 +27,6 @@ int code_of(const std::string& reason) {
   return 719;      // unspecified launch failure
 }
 
-Options current;
 Device current_device;
 
 // The errors of one host thread. As in CUDA, each host thread has its own.
@@ -96,7 +95,7 @@ void find_arrays(Job& job) {
 
 void report_damage(const Launch& launch) {
   const Place place = damaged();
-  if (!place.found || current.mode == Mode::check) return;      // the probes report it more precisely
+  if (!place.found || options().mode == Mode::check) return;      // the probes report it more precisely
   std::string name = "a tensor";
   std::string names = launch.site.parameters ? launch.site.parameters : "";
   for (unsigned i = 0, at = 0; i < launch.argument_count; ++i) {
@@ -119,7 +118,6 @@ void report_damage(const Launch& launch) {
 
 }  // namespace
 
-Options& options() { return current; }
 void set_device(const Device& device) { current_device = device; }
 const Device& device() { return current_device; }
 
@@ -134,24 +132,24 @@ void run(const Launch& given) {
   job.module = module_of(reinterpret_cast<std::uintptr_t>(launch.threads));
   if (launch.site.defined == 0 && job.module) name_kernel(launch, *job.module);
   job.blocks = 1ull * launch.config.grid.x * launch.config.grid.y * launch.config.grid.z;
-  job.schedule = current.schedule;
-  job.seed = current.seed;
+  job.schedule = options().schedule;
+  job.seed = options().seed;
   find_arrays(job);
   int code = 0;
   const std::string why = refusal(launch, job, code);
   if (!why.empty()) return refuse(launch, code, why);
   note(launch);
-  const bool checks = current.mode == Mode::check && job.module;
-  report_launch(launch, checks && !current.idle, current.idle);
-  if (current.idle) return publish();
+  const bool checks = options().mode == Mode::check && job.module;
+  report_launch(launch, checks && !options().idle, options().idle);
+  if (options().idle) return publish();
   const bool records = reports && orders().record != 0;
   if (records) record_before(job);
-  const auto workers = static_cast<std::uint64_t>(std::max(1, current.threads));
+  const auto workers = static_cast<std::uint64_t>(std::max(1, options().threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
   const KernelAccess reach;
   if (checks) begin_checked(job);
-  if (current.mode == Mode::count) begin_counting(job);
-  pool().run(job, launch.cooperative, current.seconds);
+  if (options().mode == Mode::count) begin_counting(job);
+  pool().run(job, launch.cooperative, options().seconds);
   if (checks) {
     end_checked(pool().checkers());
     close_fences();
@@ -172,7 +170,7 @@ void run(const Launch& given) {
     take_fault(errors.fault);
     errors.last = errors.newest = errors.failed = code_of(errors.fault.reason);
     errors.text = "a kernel failed";
-    if (current.mode == Mode::check) report_finding(errors.fault);
+    if (options().mode == Mode::check) report_finding(errors.fault);
   }
   if (records) record_after(job);
   publish();
@@ -232,7 +230,7 @@ bool find_error(Fault& fault, bool threw) {
   }
   if (refused && (unlooked || threw)) {
     fault = launch;
-    if (current.mode == Mode::check) {
+    if (options().mode == Mode::check) {
       Fault found = fault;
       if (unlooked) {
         found.reason = "unchecked_error";
@@ -256,7 +254,7 @@ int print(const char* format, ...) {
   char line[4096];
   va_list arguments;
   va_start(arguments, format);
-  if (current.program && !this_worker) {      // the host's own printf
+  if (options().program && !this_worker) {      // the host's own printf
     const int written = std::vprintf(format, arguments);
     va_end(arguments);
     return written;

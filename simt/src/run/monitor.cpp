@@ -22,11 +22,36 @@ namespace {
 constexpr char magic[] = "SIMTMON1";
 constexpr std::size_t most_kinds = 256;      // of launches that differ in kernel, grid or block, and of operators
 
-const volatile Orders* page = nullptr;
-char* report = nullptr;
-std::size_t report_bytes = 0;
-Orders current{};
-std::atomic<std::uint64_t> obeyed{0};
+constexpr std::size_t page_bytes = 4096;
+
+// What decides how kernels run and where the report lies. Python code can write to addresses, with numpy for instance:
+// while a monitor is obeyed, this page is read-only except while the runtime writes to it.
+struct alignas(page_bytes) Sealed {
+  const volatile Orders* page = nullptr;
+  char* report = nullptr;
+  std::size_t report_bytes = 0;
+  Orders current{};
+  std::atomic<std::uint64_t> obeyed{0};
+  Options options;
+};
+Sealed sealed;
+std::mutex unsealing;   // held while the page is writable; no other mutex is taken while it is held
+
+void open_seal() {
+  unsealing.lock();
+  if (sealed.page) mprotect(&sealed, sizeof sealed, PROT_READ | PROT_WRITE);
+}
+
+void close_seal() {
+  if (sealed.page) mprotect(&sealed, sizeof sealed, PROT_READ);
+  unsealing.unlock();
+}
+
+struct Unsealed {
+  Unsealed() { open_seal(); }
+  ~Unsealed() { close_seal(); }
+  Unsealed(const Unsealed&) = delete;
+};
 
 std::mutex obeying;     // held while new orders are taken over
 std::mutex mutex;       // guards all that follows; innermost: no other mutex is taken while it is held
@@ -37,12 +62,12 @@ bool more = false;      // kinds has no room for all
 PlacedWrite placed[most_writes];
 std::uint64_t launch_number = 0;
 
-Report& head() { return *reinterpret_cast<Report*>(report); }
+Report& head() { return *reinterpret_cast<Report*>(sealed.report); }
 
 // Makes the report writable while it exists. The mutex must be held.
 struct Writing {
-  Writing() { mprotect(report, report_bytes, PROT_READ | PROT_WRITE); }
-  ~Writing() { mprotect(report, report_bytes, PROT_READ); }
+  Writing() { mprotect(sealed.report, sealed.report_bytes, PROT_READ | PROT_WRITE); }
+  ~Writing() { mprotect(sealed.report, sealed.report_bytes, PROT_READ); }
   Writing(const Writing&) = delete;
 };
 
@@ -59,11 +84,11 @@ T* map_descriptor(int descriptor, int protection, std::size_t& bytes) {
 Orders read_orders() {
   for (;;) {
     Orders copy;
-    const std::uint64_t number = page->number;
+    const std::uint64_t number = sealed.page->number;
     std::atomic_thread_fence(std::memory_order_acquire);
-    std::memcpy(&copy, const_cast<const Orders*>(page), sizeof copy);
+    std::memcpy(&copy, const_cast<const Orders*>(sealed.page), sizeof copy);
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (page->number == number && copy.number == number) return copy;
+    if (sealed.page->number == number && copy.number == number) return copy;
   }
 }
 
@@ -103,18 +128,19 @@ std::string text_of_operators() {
 
 bool open_monitor(int orders_descriptor, int report_descriptor, int inputs) {
   std::lock_guard lock(mutex);
-  if (page) return false;
+  if (sealed.page) return false;
   std::size_t bytes = 0;
   const auto* orders = map_descriptor<const Orders>(orders_descriptor, PROT_READ, bytes);
   if (!orders || bytes < sizeof(Orders) || std::memcmp(orders->magic, magic, sizeof orders->magic) != 0) return false;
-  report = map_descriptor<char>(report_descriptor, PROT_READ | PROT_WRITE, report_bytes);
-  if (!report || report_bytes <= report_data) return false;
-  mprotect(report, report_bytes, PROT_READ);
+  sealed.report = map_descriptor<char>(report_descriptor, PROT_READ | PROT_WRITE, sealed.report_bytes);
+  if (!sealed.report || sealed.report_bytes <= report_data) return false;
+  mprotect(sealed.report, sealed.report_bytes, PROT_READ);
   close(orders_descriptor);
   close(report_descriptor);
   fcntl(inputs, F_SETFD, FD_CLOEXEC);
   set_inputs(inputs);
-  page = orders;
+  const Unsealed closes_afterwards;
+  sealed.page = orders;
   return true;
 }
 
@@ -131,22 +157,31 @@ std::string shorten_name(const std::string& name) {
   return name.substr(0, head) + "\n[...]\n" + name.substr(tail);
 }
 
-bool monitored() { return page != nullptr; }
+bool monitored() { return sealed.page != nullptr; }
 
-const Orders& orders() { return current; }
+const Orders& orders() { return sealed.current; }
+
+const Options& options() { return sealed.options; }
+ChangedOptions::ChangedOptions() { open_seal(); }
+ChangedOptions::~ChangedOptions() { close_seal(); }
+Options* ChangedOptions::operator->() const { return &sealed.options; }
 
 bool obey() {
-  if (!page) return false;
-  if (page->number == obeyed.load(std::memory_order_acquire)) return true;
+  if (!sealed.page) return false;
+  if (sealed.page->number == sealed.obeyed.load(std::memory_order_acquire)) return true;
   std::lock_guard one(obeying);
-  if (page->number == obeyed.load(std::memory_order_acquire)) return true;
-  current = read_orders();
-  Options& now = options();
-  now.mode = current.mode == 1 ? Mode::check : Mode::plain;
-  now.schedule = static_cast<int>(current.schedule);
-  now.seed = current.seed;
-  now.seconds = current.seconds;
-  now.idle = current.idle != 0;
+  if (sealed.page->number == sealed.obeyed.load(std::memory_order_acquire)) return true;
+  const Orders current = read_orders();
+  {
+    const Unsealed open;
+    sealed.current = current;
+    Options& now = sealed.options;
+    now.mode = current.mode == 1 ? Mode::check : Mode::plain;
+    now.schedule = static_cast<int>(current.schedule);
+    now.seed = current.seed;
+    now.seconds = current.seconds;
+    now.idle = current.idle != 0;
+  }
   set_guard(static_cast<Guard>(current.guard));
   begin_command();
   forget_reported();
@@ -161,12 +196,13 @@ bool obey() {
   head() = Report{};
   head().number = current.number;
   head().watching = watching;
-  obeyed.store(current.number, std::memory_order_release);
+  const Unsealed open;
+  sealed.obeyed.store(current.number, std::memory_order_release);
   return true;
 }
 
 void report_launch(const Launch& launch, bool checked, bool idle) {
-  if (!page) return;
+  if (!sealed.page) return;
   std::lock_guard lock(mutex);
   const Config& c = launch.config;
   const LaunchKey key{shorten_name(launch.site.kernel), c.grid.x, c.grid.y, c.grid.z, c.block.x, c.block.y, c.block.z};
@@ -184,28 +220,35 @@ void report_launch(const Launch& launch, bool checked, bool idle) {
 }
 
 void report_unprobed() {
-  if (!page) return;
+  if (!sealed.page) return;
   std::lock_guard lock(mutex);
   const Writing writing;
   ++head().unprobed;
 }
 
 void report_leaks(std::int64_t change) {
-  if (!page) return;
+  if (!sealed.page) return;
   std::lock_guard lock(mutex);
   const Writing writing;
   head().leaks += static_cast<std::uint64_t>(change);
 }
 
+void report_error() {
+  if (!sealed.page) return;
+  std::lock_guard lock(mutex);
+  const Writing writing;
+  ++head().errors;
+}
+
 void report_watching() {
-  if (!page) return;
+  if (!sealed.page) return;
   std::lock_guard lock(mutex);
   const Writing writing;
   head().watching = 1;
 }
 
 void report_operator(const char* name, std::uint64_t elements) {
-  if (!page) return;
+  if (!sealed.page) return;
   {
     std::lock_guard lock(mutex);
     const std::string short_name = shorten_name(name);
@@ -218,33 +261,31 @@ void report_operator(const char* name, std::uint64_t elements) {
 }
 
 void publish() {
-  if (!page) return;
-  const ReportedFindings found = reported_findings((report_data - report_text) / 2);
+  if (!sealed.page) return;
+  const std::string findings = reported_findings((report_data - report_text) / 2);
   std::lock_guard lock(mutex);
   std::string text = "{\"launches\":" + text_of_launches() + ",\"more\":" + (more ? "true" : "false") +
-                     ",\"operators\":" + text_of_operators() + ",\"findings\":" + found.text + "}";
+                     ",\"operators\":" + text_of_operators() + ",\"findings\":" + findings + "}";
   if (text.size() > report_data - report_text) text = "null";  // which the monitor takes for an error
-  const bool same = text.size() == head().text && std::memcmp(report + report_text, text.data(), text.size()) == 0;
-  if (same && found.errors == head().errors) return;
+  if (text.size() == head().text && std::memcmp(sealed.report + report_text, text.data(), text.size()) == 0) return;
   const Writing writing;
-  std::memcpy(report + report_text, text.data(), text.size());
+  std::memcpy(sealed.report + report_text, text.data(), text.size());
   head().text = text.size();
-  head().errors = found.errors;
 }
 
 void report_write(const InputWrite& write, std::uintptr_t code) {
-  if (!page) return;
+  if (!sealed.page) return;
   std::lock_guard lock(mutex);
   const std::uint64_t at = head().writes;
   if (at >= most_writes) return;
   placed[at] = {write, code};
   const Writing writing;
-  std::memcpy(report + report_writes + at * sizeof write, &write, sizeof write);
+  std::memcpy(sealed.report + report_writes + at * sizeof write, &write, sizeof write);
   head().writes = at + 1;
 }
 
 std::vector<PlacedWrite> writes() {
-  if (!page) return {};
+  if (!sealed.page) return {};
   std::lock_guard lock(mutex);
   return {placed, placed + head().writes};
 }
@@ -252,12 +293,12 @@ std::vector<PlacedWrite> writes() {
 void append_record(bool by_kernel, const char* bytes, std::size_t count) {
   std::lock_guard lock(mutex);
   const Writing writing;
-  const std::size_t room = report_bytes - report_data, needed = sizeof(RecordedBytes) + (count + 7) / 8 * 8;
+  const std::size_t room = sealed.report_bytes - report_data, needed = sizeof(RecordedBytes) + (count + 7) / 8 * 8;
   if (head().data + needed > room) {
     head().overflow = 1;
     return;
   }
-  char* at = report + report_data + head().data;
+  char* at = sealed.report + report_data + head().data;
   const RecordedBytes record{by_kernel, launch_number, count, 0};
   std::memcpy(at, &record, sizeof record);
   std::memcpy(at + sizeof record, bytes, count);

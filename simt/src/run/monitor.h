@@ -73,6 +73,7 @@ SIMT_API void report_operator(const char* name, std::uint64_t elements);
 SIMT_API void report_watching();
 void publish();                       // writes the text of the report, if it has changed
 void report_leaks(std::int64_t change);
+void report_error();                  // that a check has found
 
 // Called by the handler of a fault, which holds no lock and may have interrupted malloc.
 void report_write(const InputWrite& write, std::uintptr_t code);
@@ -91,11 +92,7 @@ void append_record(bool by_kernel, const char* bytes, std::size_t count);
 // Defined in check/ and process/.
 std::vector<Extent> noted_arguments();
 void forget_reported();
-struct ReportedFindings {
-  std::string text;  // a JSON array: the errors, then the warnings, as many as find room
-  std::uint64_t errors;  // also those that the text does not list
-};
-ReportedFindings reported_findings(std::size_t room);
+std::string reported_findings(std::size_t room);      // JSON: the errors, then the warnings, as many as find room
 
 // Returns both ends of a long name, cut where grader/worker/failures.py cuts the same name.
 std::string shorten_name(const std::string& name);

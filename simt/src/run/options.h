@@ -23,7 +23,16 @@ struct Options {
   bool (*interrupted)() = nullptr;   // returns whether the user has pressed Ctrl-C
 };
 
-SIMT_API Options& options();
+SIMT_API const Options& options();
+
+// Lets its owner change the options. They are read-only otherwise where a monitor is obeyed, as its orders are.
+class SIMT_API ChangedOptions {
+ public:
+  ChangedOptions();
+  ~ChangedOptions();
+  ChangedOptions(const ChangedOptions&) = delete;
+  Options* operator->() const;
+};
 void set_device(const Device& device);
 
 // Called after a call of an extension. Returns whether there is a fault to raise. `threw`: the call threw an exception.

@@ -15,6 +15,7 @@ from simt.runtime.monitor import HEAD, MAGIC, ORDERS, TEXT_AT, Monitor, Orders, 
 
 CODE = r"""
 import json, os, sys
+import numpy as np
 import torch
 import simt
 from grader.worker.failures import NAME, shorten
@@ -66,6 +67,27 @@ def lend(tensor, guard="end"):
 
 
 found = {}
+
+
+class Memory:
+    def __init__(self, address, words):
+        self.__array_interface__ = {"data": (address, True), "shape": (words,), "typestr": "<u8", "version": 3}
+
+
+def find_writable(value):
+    maps = [line.split(None, 5) for line in open("/proc/self/maps")]
+    ranges = [(*(int(end, 16) for end in m[0].split("-")), m) for m in maps]
+    library_ends = [high for _, high, m in ranges if m[-1].strip().endswith("libsimt_runtime.so")]
+    mine = [(low, high) for low, high, m in ranges if m[1].startswith("rw")
+            and (m[-1].strip().endswith("libsimt_runtime.so") or low in library_ends)]
+    assert mine
+    return sum(int((np.asarray(Memory(low, (high - low) // 8)) == value).sum()) for low, high in mine)
+
+
+def find_mapping(name, protection):
+    return [int(line.split("-")[0], 16) for line in open("/proc/self/maps") if name in line and protection in line]
+
+
 x, y = torch.arange(100.0), torch.zeros(100)
 
 order(guard="end")
@@ -140,6 +162,10 @@ order(watch=100)
 torch.sigmoid(x)
 torch.exp(x[:50])
 found["operators"] = [name for name in monitor.read().operators if name in ("aten::sigmoid", "aten::exp")]
+order()
+kernels.add(x, y)
+known = find_mapping("memfd:simt-orders", "r--") + find_mapping("memfd:simt-report", "r--")
+found["sealed"] = len(known), [find_writable(address) for address in known]
 print("RESULT", json.dumps(found))
 """
 
@@ -167,6 +193,12 @@ def test_checks_are_on_whatever_the_options_say(found):
     """Are findings reported, and kept where Python takes its own?"""
     checked, unprobed, findings = found["checks"]
     assert (checked, unprobed) == (1, 0) and ["race", "race_kernel", False] in findings
+
+
+def test_python_cannot_write_where_the_pages_lie(found):
+    """Does no writable memory of the runtime hold the address of its orders, or of its report?"""
+    count, writable = found["sealed"]
+    assert count >= 2 and not any(writable)
 
 
 def test_many_findings_of_a_long_name(found):
