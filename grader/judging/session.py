@@ -39,12 +39,13 @@ class Pass:
     """One forward and backward: the worker's report, and a tensor for each gradient, or None.
 
     written: the numbers of the inputs that backward wrote to, and whether it wrote to the upstream gradient, where
-    simt's runtime reports that.
+    simt's runtime reports that. kinds: what it launched in both halves.
     """
 
     reply: protocol.Gradients
     made: list[torch.Tensor | None]
     written: tuple[list[int], bool] = ([], False)
+    kinds: set[Kind] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -346,8 +347,9 @@ class Session:
         if not isinstance(recorded, protocol.Recorded):
             raise FindingError(findings.of_nonsense(case))
         found = self._find_defects(recorded.found, case) if how.check else []
+        kinds = set(self.client.report.kinds)
         if not recorded.graph or found:
-            return Pass(protocol.Gradients(graph=recorded.graph, found=found), [])
+            return Pass(protocol.Gradients(graph=recorded.graph, found=found), [], kinds=kinds)
         orders = self._make_orders(command, how, right.eager)
         second = protocol.Backward(upstream, self.limits.own)
         reply = self.query(second, "backward", case, command.max_bytes + MESSAGE_BYTES, orders)
@@ -357,11 +359,12 @@ class Session:
         if self.client.monitor is not None:
             facts.confirm_launches([reply.launches], self.client.report, case)
         reply.launches = self._list_launches(reply.launches)
+        kinds |= set(self.client.report.kinds)
         if not reply.graph or reply.found:
-            return Pass(reply, [])
+            return Pass(reply, [], kinds=kinds)
         if len(reply.results) != len(right.names):
             raise FindingError(findings.of_nonsense(case))
-        return Pass(reply, self._collect_gradients(trial, right, reply), self._find_written(other))
+        return Pass(reply, self._collect_gradients(trial, right, reply), self._find_written(other), kinds)
 
     def _find_written(self, other: bool) -> tuple[list[int], bool]:
         """Return what the last backward wrote to. other: whether inputs of another forward were lent too."""

@@ -6,11 +6,11 @@ import dataclasses
 
 import torch
 
-from grader.judging import findings, gradient_messages, tolerance
+from grader.judging import facts, findings, gradient_messages, tolerance
 from grader.judging.context import Context
 from grader.judging.gradients import compute_expected_gradients, does_rounding_pick
 from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest, skip_stage
-from grader.judging.session import CHECKED, IN_ORDER, REVERSED, How, Pass, has_leak, keep_lasting_leaks
+from grader.judging.session import CHECKED, IN_ORDER, MAX_REPETITIONS, REVERSED, How, Pass, has_leak, keep_lasting_leaks
 from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
 from grader.problems.cases import Case, ProblemError
 from grader.verdict import Evidence, Reason, Stage, StageName, Status
@@ -145,14 +145,17 @@ class _GradientCheck:
             return self._explain_with_checks(finding) if finding.reason in VALUE_REASONS else finding
         return (
             self._find_modified(first)
-            or self._find_with_checks()
+            or self._find_with_checks(first)
             or self._find_nondeterminism(first)
             or self._find_in_other_use(first)
         )
 
     def _rerun(self, first: Pass, how: How = IN_ORDER, strided: bool = False, other: bool = False) -> Pass:
         """Run another pass, which must have the gradients that the first had."""
-        again = self.session.run_backward(self.trial, self.right, how, strided, other)
+        return self._require_same(first, self.session.run_backward(self.trial, self.right, how, strided, other))
+
+    def _require_same(self, first: Pass, again: Pass) -> Pass:
+        """Return the second pass. Raises FindingError where it has other gradients than the first."""
         if [value is None for value in again.made] != [value is None for value in first.made]:
             message = "A second call gave gradients for other inputs and weights than the first."
             raise FindingError(Finding(Reason.nondeterministic_gradient, message, [self._evidence()]))
@@ -214,27 +217,53 @@ class _GradientCheck:
 
     def _explain_with_checks(self, finding: Finding) -> Finding:
         """Return the finding, after what the checks find in the same case, which is its cause."""
-        cause = self._find_with_checks()
+        cause = self._find_with_checks(None)
         if cause is None:
             return finding
         message, evidence = f"{cause.message}\n{finding.message}", cause.evidence + finding.evidence
         return dataclasses.replace(cause, message=message, evidence=evidence)
 
-    def _find_with_checks(self) -> Finding | None:
-        """Run forward and backward with all of simt's checks on; None on a GPU."""
+    def _find_with_checks(self, first: Pass | None) -> Finding | None:
+        """Run forward and backward with all of simt's checks on; None on a GPU.
+
+        first: a plain pass with the expected gradients, if there is one: the checked pass must be like it.
+        """
         if self.context.gpu:
             return None
         try:
-            self.session.construct(self.trial, "end")
-            found = self._run_checks()
+            one = self._run_like(first, CHECKED, "end", "when simt's checks are on")
+            found = one.reply.found
             if has_leak(found):
-                found = keep_lasting_leaks(found, self._run_checks())
+                found = keep_lasting_leaks(found, self._run_backward(CHECKED).reply.found)
+            elif first is not None and not found and (wrong := self._find_wrong(one)):
+                return wrong
         except FindingError as error:
             return error.finding
         return self.session.explain_check(found, self.trial)
 
-    def _run_checks(self) -> list[protocol.Found]:
-        return self.session.run_backward(self.trial, self.right, CHECKED).reply.found
+    def _run_backward(self, how: How) -> Pass:
+        return self.session.run_backward(self.trial, self.right, how)
+
+    def _run_like(self, first: Pass | None, how: How, guard: str, doing: str) -> Pass:
+        """Run forward and backward of a new model. Raises FindingError if it launches other kernels than a plain pass.
+
+        doing: the difference, for the message.
+        """
+        expected, launched, missing = first.kinds if first else set(), set(), ""
+        for repetition in range(1 + MAX_REPETITIONS):
+            if repetition:
+                self.session.construct(self.trial, guard)
+                plain = self._run_backward(How(guard=guard))
+                if wrong := self._find_wrong(plain):
+                    raise FindingError(wrong)
+                expected = plain.kinds
+            self.session.construct(self.trial, guard)
+            one = self._run_backward(how)
+            launched |= one.kinds
+            missing = facts.find_missing(expected, launched)
+            if one.reply.found or not missing:
+                return one
+        raise facts.contradict_launches(missing, doing, self.trial.case.name)
 
     def _find_modified(self, one: Pass) -> Finding | None:
         """Return a finding if backward wrote to what it may only read."""
@@ -271,8 +300,8 @@ class _GradientCheck:
             [None if value is None else value.clone() for value in first.made] if gpu else first.made
         )
         self.context.release_memory()
-        self.session.construct(self.trial, "front")
-        second = self._rerun(first, REVERSED)
+        reversed_pass = self._run_like(first, REVERSED, "front", "when threads run in reverse order")
+        second = self._require_same(first, reversed_pass)
         for number, (name, a, b) in enumerate(zip(right.names, kept, second.made)):
             if a is None or b is None:
                 continue
