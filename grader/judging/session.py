@@ -71,8 +71,9 @@ IN_ORDER = How()
 REVERSED = How("reverse", "front")
 CHECKED = How(guard=None, check=True)
 IDLE = How(idle=True)
-# Runs are repeated so often where they launch other kernels than before: a file may try several before it chooses one.
-MAX_REPETITIONS = 3
+# Runs are repeated so often where they launch other kernels than before: a file may try one of many in each call
+# before it chooses one.
+MAX_REPETITIONS = 8
 
 
 class Session:
