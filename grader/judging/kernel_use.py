@@ -19,6 +19,7 @@ from grader.judging.gradients import compute_expected_gradients
 from grader.judging.provenance import Result, find_host_work
 from grader.judging.results import fail_stage
 from grader.judging.session import IDLE, How
+from grader.judging.side_effects import modifies_inputs
 from grader.judging.tolerance import compare
 from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial, prepare_trial
 from grader.problems.cases import Case, ProblemError
@@ -31,6 +32,9 @@ from simt.runtime.monitor import Report
 LARGE = 4  # an operator counts if it reads or writes a tensor of 1 / LARGE of the largest input's elements
 SHOWN = 5  # operators that a message names
 OTHER_SEED = 0x5EED  # changes a seed into that of other values
+SOMETIMES_NO_KERNEL = (
+    "Kernels are launched for some values of the inputs alone: others get their results from the host."
+)
 # Autograd adds the gradients of a tensor that is used twice.
 OF_AUTOGRAD = frozenset(("add", "add_"))
 
@@ -92,11 +96,18 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
     (call,) = session.run_forward(other, How(unseen=least))
     if call.difference is not None:
         raise FindingError(findings.of_difference(call.difference, call.run.launches))
+    report = session.client.report
+    if report.writes:
+        if modifies_inputs(trial):
+            return _list_told_operators(context, trial, least), ""
+        message = f"{EXPLANATIONS[Reason.input_modified]} It does so for some values of the inputs alone."
+        raise FindingError(Finding(Reason.input_modified, message, [Evidence(case=trial.case.name)]))
+    if trial.launches and not report.launches:
+        raise FindingError(Finding(Reason.no_kernel, SOMETIMES_NO_KERNEL, [Evidence(case=trial.case.name)]))
     results = [
         Result(got, expected, eager, noise, other.case)
         for got, expected, eager, noise in zip(call.outputs, other.expected, other.eager, other.noise)
     ]
-    report = session.client.report
     host_work = find_host_work(results, other.instance.inputs, report, least)
     # The worker is told last: that run may end it, where Python code cannot be watched or takes long.
     return _add_seen(_list_told_operators(context, trial, least), report), host_work
@@ -208,7 +219,13 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
     session.construct(other, "end")
     one = session.run_backward(other, right, How(unseen=least))
     report = session.client.report
+    if report.writes:
+        message = f"{EXPLANATIONS[Reason.backward_modified]} It does so for some values of the inputs alone."
+        raise FindingError(Finding(Reason.backward_modified, message, [Evidence(case=trial.case.name)]))
     if not one.reply.launches:
+        session.construct(trial, "end")
+        if session.run_backward(trial, told[1], IDLE).reply.launches:
+            raise FindingError(Finding(Reason.no_kernel, SOMETIMES_NO_KERNEL, [Evidence(case=trial.case.name)]))
         return [], ""
     if not _are_right(right, one.made):
         message = f"{EXPLANATIONS[Reason.wrong_gradient]} Other values than those of the cases show it."

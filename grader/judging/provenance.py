@@ -26,6 +26,10 @@ TINY = 1e-30
 SIMILAR = 0.999  # of an input and the result: in such a problem a copy of the input looks like the result
 
 HOST_FIRST = "Code on the host computes the results before a kernel is launched; the kernels only pass them on."
+TOO_MUCH = (
+    "The grader cannot see who computes the results, because too much memory is written: allocate fewer or smaller "
+    "tensors."
+)
 NO_WRITER = "No kernel writes the values that forward returns: code on the host computes them."
 
 
@@ -49,13 +53,13 @@ class Result:
 
 
 def find_host_work(results: list[Result], given: list, report: Report, least: int, summed: bool = False) -> str:
-    """Return in one sentence how the host has computed a result; empty if it has not, or if that cannot be known.
+    """Return in one sentence how the host has computed a result, or why that cannot be known; empty if it has not.
 
     given: what the run got, tensors among it. least: elements from which on the host may not compute a tensor from
     others; below, it may add up a few partial sums of kernels. summed: the host may have added results of kernels.
     """
-    if report.overflow or report.writes or not report.launches:
-        return ""
+    if report.overflow:
+        return TOO_MUCH
     inputs = [one for one in given if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel()]
     for result in results:
         got = result.got

@@ -290,6 +290,12 @@ std::vector<PlacedWrite> writes() {
   return {placed, placed + head().writes};
 }
 
+void report_overflow() {
+  std::lock_guard lock(mutex);
+  const Writing writing;
+  head().overflow = 1;
+}
+
 void append_record(bool by_kernel, const char* bytes, std::size_t count) {
   std::lock_guard lock(mutex);
   const Writing writing;

@@ -88,6 +88,7 @@ void record_before(const Job& job);
 void record_after(const Job& job);
 void forget_records();
 void append_record(bool by_kernel, const char* bytes, std::size_t count);
+void report_overflow();      // not all of it is recorded
 
 // Defined in check/ and process/.
 std::vector<Extent> noted_arguments();

@@ -15,7 +15,6 @@ constexpr std::size_t most_bytes = 256 << 20;      // that are kept to compare w
 
 std::mutex mutex;
 std::map<std::uintptr_t, std::vector<char>> kept;      // the bytes after the last launch, by their address
-std::vector<Extent> visited;      // of the launch that runs
 std::size_t kept_bytes = 0;
 
 // Calls look(base, bytes) for all memory that a kernel of this job may read or write, except for inputs, which lie in
@@ -34,17 +33,22 @@ void visit(const Job& job, Look look) {
     if (!in_input(each.base)) look(each.base, each.bytes);
 }
 
-// Keeps a copy of what lies there now. Returns false if there are too many bytes.
-bool keep(std::uintptr_t base, std::size_t bytes) {
+// Keeps a copy of what lies there now. Reports that the records are not complete if there are too many bytes.
+void keep(std::uintptr_t base, std::size_t bytes) {
   std::vector<char>& copy = kept[base];
+  if (kept_bytes - copy.size() + bytes > most_bytes) return report_overflow();
   kept_bytes += bytes - copy.size();
-  if (kept_bytes > most_bytes) return false;
   const auto* from = reinterpret_cast<const char*>(base);
   copy.assign(from, from + bytes);
-  return true;
 }
 
 std::size_t element_bytes() { return static_cast<std::size_t>(std::clamp<std::int64_t>(orders().record, 1, 16)); }
+
+// Returns whether all elements are the same: as much of such a block as one element says all about it.
+bool is_uniform(const std::vector<char>& data) {
+  const std::size_t element = element_bytes();
+  return data.size() > element && std::memcmp(data.data(), data.data() + element, data.size() - element) == 0;
+}
 
 // Replaces the elements that the host has not changed by poison: a kernel may have written them.
 void hide_unchanged(std::vector<char>& now, const std::vector<char>& before) {
@@ -75,7 +79,7 @@ void record_before(const Job& job) {
     if (bytes >= least) {
       std::vector<char> changed(now, now + bytes);
       if (known) hide_unchanged(changed, found->second);
-      append_record(false, changed.data(), bytes);
+      append_record(false, changed.data(), is_uniform(changed) ? element_bytes() : bytes);
     }
     keep(base, bytes);
   });
