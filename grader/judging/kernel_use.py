@@ -108,7 +108,7 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
         Result(got, expected, eager, noise, other.case)
         for got, expected, eager, noise in zip(call.outputs, other.expected, other.eager, other.noise)
     ]
-    host_work = find_host_work(results, other.instance.inputs, report, least)
+    host_work = find_host_work(results, _list_given(other), report, least)
     # The worker is told last: that run may end it, where Python code cannot be watched or takes long.
     return _add_seen(_list_told_operators(context, trial, least), report), host_work
 
@@ -132,6 +132,11 @@ def _make_other_trial(context: Context, trial: Trial) -> Trial | None:
         return prepare_trial(trial.case, instance)
     except ProblemError:
         return None
+
+
+def _list_given(trial: Trial) -> list:
+    """Return inputs and weights, which the submission has from the start."""
+    return [*trial.instance.inputs, *trial.instance.model.state_dict().values()]
 
 
 def _add_seen(told: list[protocol.Operator], report: Report) -> list[protocol.Operator]:
@@ -238,7 +243,7 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
         if got is not None
     ]
     summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
-    given = [*other.instance.inputs, *right.upstream, *other.eager]
+    given = [*_list_given(other), *right.upstream, *other.eager]
     host_work = find_host_work(results, given, report, least, summed)
     used = _add_seen(_list_told_operators_of_backward(context, *told, least), report)
     return [each for each in used if each.name not in OF_AUTOGRAD], host_work

@@ -10,6 +10,7 @@ them are still the kernel's.
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterator
 
 import torch
@@ -23,12 +24,18 @@ LEAST_VALUES = 16  # fewer say nothing
 SHARE = 0.5  # of the values that have to be someone's
 SAME = 1 - 1e-10  # of a correlation: what a scale, an offset and rounding in float32 leave
 TINY = 1e-30
+REPEATED = 64  # values that occur more often each come from a table, which the host may make
+SECONDS = 20.0  # of the processor, for one look
 SIMILAR = 0.999  # of an input and the result: in such a problem a copy of the input looks like the result
 
 HOST_FIRST = "Code on the host computes the results before a kernel is launched; the kernels only pass them on."
 TOO_MUCH = (
     "The grader cannot see who computes the results, because too much memory is written: allocate fewer or smaller "
     "tensors."
+)
+TOO_LONG = (
+    "The grader cannot see who computes the results, because it takes too long to look through what is written: write "
+    "less, and launch fewer kernels."
 )
 NO_WRITER = "No kernel writes the values that forward returns: code on the host computes them."
 
@@ -52,6 +59,10 @@ class Result:
         return compare(values.reshape(self.expected.shape).to(self.eager.dtype), *against) is None
 
 
+class _TooLong(Exception):
+    """Raised where the look takes longer than it may, because the submission has written very much."""
+
+
 def find_host_work(results: list[Result], given: list, report: Report, least: int, summed: bool = False) -> str:
     """Return in one sentence how the host has computed a result, or why that cannot be known; empty if it has not.
 
@@ -61,43 +72,135 @@ def find_host_work(results: list[Result], given: list, report: Report, least: in
     if report.overflow:
         return TOO_MUCH
     inputs = [one for one in given if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel()]
-    for result in results:
-        got = result.got
-        if got.dtype not in FLOATS or got.device.type != "cpu" or got.numel() < LEAST_VALUES:
-            continue
-        new = _Novelty(inputs, got.dtype)
-        if _had_before(result, inputs, report, new, got.numel() < least):
-            return HOST_FIRST
-        by_kernels = [one for one in report.recorded if one.by_kernel]
-        if got.numel() >= least and not summed and not new.is_found(got, by_kernels):
-            return NO_WRITER
+    history = _History(report.recorded)
+    try:
+        for result in results:
+            got = result.got
+            if got.dtype not in FLOATS or got.device.type != "cpu" or got.numel() < LEAST_VALUES:
+                continue
+            new = _Novelty(inputs, got.dtype, history)
+            small = got.numel() < least
+            if _are_values_first(got, new, history, small) or _had_before(result, inputs, history, new, small):
+                return HOST_FIRST
+            if not small and not summed and not new.is_found(got):
+                return NO_WRITER
+    except _TooLong:
+        return TOO_LONG
     return ""
+
+
+class _History:
+    """What was written, in order, and the values of each record, sorted once."""
+
+    def __init__(self, recorded: list[Recorded]):
+        self.recorded = recorded
+        self.end = time.thread_time() + SECONDS
+        self.sorted: dict[tuple[int, torch.dtype, torch.dtype], torch.Tensor] = {}
+
+    def walk(self, before: int | None = None) -> Iterator[tuple[int, Recorded]]:
+        """Iterate over the records with their numbers, of launches before this one alone. Raises _TooLong."""
+        for number, record in enumerate(self.recorded):
+            if before is not None and record.launch >= before:
+                return
+            self.check()
+            yield number, record
+
+    def check(self) -> None:
+        """Raise _TooLong where the time is over."""
+        if time.thread_time() > self.end:
+            raise _TooLong
+
+    def sort(self, number: int, read_as: torch.dtype, to: torch.dtype) -> torch.Tensor:
+        """Return the different values of a record in order."""
+        key = number, read_as, to
+        if key not in self.sorted:
+            pieces = _read(self.recorded[number].data, read_as)
+            values = pieces[0].unique().to(to) if pieces else torch.empty(0, dtype=to)
+            self.sorted[key] = values.sort().values
+        return self.sorted[key]
 
 
 class _Novelty:
     """Knows the values of the inputs, which both sides have from the start."""
 
-    def __init__(self, inputs: list[torch.Tensor], dtype: torch.dtype):
-        self.dtype = dtype
-        self.known = torch.cat([one.reshape(-1).to(dtype) for one in inputs]).unique() if inputs else None
+    def __init__(self, inputs: list[torch.Tensor], dtype: torch.dtype, history: _History):
+        self.dtype, self.history = dtype, history
+        self.known = torch.cat([one.detach().reshape(-1).to(dtype) for one in inputs]).unique() if inputs else None
 
-    def is_found(self, values: torch.Tensor, written: list[Recorded]) -> bool:
-        """Return whether those of the values that are new are among what was written, by and large."""
+    def is_found(self, values: torch.Tensor, before: int | None = None) -> bool:
+        """Return whether those of the values that are new are, by and large, among what kernels wrote; before: in the
+        launches before this one.
+        """
         new = values.reshape(-1).to(self.dtype)
         new = new[torch.isfinite(new) & (new != 0)]
         if self.known is not None:
-            new = new[~torch.isin(new, self.known)]
+            new = new[~_are_in(new, self.known)]
         if new.numel() < LEAST_VALUES:
             return True
         missing = new
-        for dtype in FLOATS:
-            pieces = [one for record in written for one in _read(record.data, dtype)]
-            if pieces and missing.numel():
-                missing = missing[~torch.isin(missing, torch.cat(pieces).to(self.dtype))]
-        return missing.numel() <= (1 - SHARE) * new.numel()
+        for number, record in self.history.walk(before):
+            if not record.by_kernel:
+                continue
+            for dtype in FLOATS:
+                missing = missing[~_are_in(missing, self.history.sort(number, dtype, self.dtype))]
+            if missing.numel() <= (1 - SHARE) * new.numel():
+                return True
+        return False
 
 
-def _had_before(result: Result, inputs: list[torch.Tensor], report: Report, new: _Novelty, only_first: bool) -> bool:
+def _are_values_first(got: torch.Tensor, new: _Novelty, history: _History, only_first: bool) -> bool:
+    """Return whether the host wrote most of a result's new values, of either sign, before a kernel wrote them, wherever
+    and in whatever order. only_first: before the first launch.
+
+    Numbers of few digits do not count: others come upon them too. Where the host has written so many numbers that it
+    has many that lie close to those of the result as well, they say nothing.
+    """
+    if got.dtype not in (torch.float32, torch.float64):
+        return False
+    digits = _pick_long(got.reshape(-1).abs())
+    values = digits.unique()
+    if new.known is not None:
+        values = values[~_are_in(values, new.known.abs().sort().values)]
+    if values.numel() < LEAST_VALUES or values.numel() * REPEATED < digits.numel():
+        return False
+    away = 2.0**-10 * (1 + torch.rand(values.numel(), generator=torch.Generator().manual_seed(0), dtype=torch.float64))
+    others = (values.double() * (1 + away)).to(got.dtype).unique()
+    shares = [_measure_share(one, history, only_first) for one in (values, others[~_are_in(others, values)])]
+    return shares[0] - shares[1] > SHARE
+
+
+def _measure_share(values: torch.Tensor, history: _History, only_first: bool) -> float:
+    """Return the share of these values, which are in order, that the host wrote before a kernel did."""
+    first = torch.zeros(values.numel(), dtype=torch.int8)  # 1: the host, 2: a kernel
+    if not values.numel():
+        return 0.0
+    for _, record in history.walk():
+        if only_first and record.launch > 1:
+            break
+        for dtype in (torch.float32, torch.float64):
+            for written in _read(record.data, dtype):
+                written = written.to(values.dtype).abs()
+                at = torch.searchsorted(values, written).clamp_(max=values.numel() - 1)
+                at = at[values[at] == written]
+                first[at[first[at] == 0]] = 2 if record.by_kernel else 1
+                history.check()
+    return float((first == 1).float().mean())
+
+
+def _pick_long(values: torch.Tensor) -> torch.Tensor:
+    """Return the finite values that have more digits than half precision, and a fraction."""
+    short = (values == values.half().to(values.dtype)) | (values == values.bfloat16().to(values.dtype))
+    return values[torch.isfinite(values) & ~short & (values != values.round())]
+
+
+def _are_in(values: torch.Tensor, ordered: torch.Tensor) -> torch.Tensor:
+    """Return for each value whether it is among others, which are in order."""
+    if not ordered.numel():
+        return torch.zeros_like(values, dtype=torch.bool)
+    return ordered[torch.searchsorted(ordered, values).clamp_(max=ordered.numel() - 1)] == values
+
+
+def _had_before(result: Result, inputs: list[torch.Tensor], history: _History, new: _Novelty, only_first: bool) -> bool:
     """Return whether the host had a result in memory before a launch, and no kernel had written it earlier.
 
     only_first: look before the first launch alone.
@@ -106,13 +209,13 @@ def _had_before(result: Result, inputs: list[torch.Tensor], report: Report, new:
     if any(result.accepts(one) for one in alike):
         return False  # a copy of an input is a right result
     straight = not any(_correlation(one, result.expected) > SIMILAR for one in alike)
-    for record in report.recorded:
+    for _, record in history.walk():
         if record.by_kernel or (only_first and record.launch > 1):
             continue
-        earlier = [one for one in report.recorded if one.by_kernel and one.launch < record.launch]
+        earlier = any(one.by_kernel and one.launch < record.launch for one in history.recorded)
         for held in _guess(record, result.expected.numel()):
             same = result.accepts(held) or (straight and _correlation(held, result.expected) > SAME)
-            if same and (not earlier or not new.is_found(held, earlier)):
+            if same and (not earlier or not new.is_found(held, record.launch)):
                 return True
     return False
 

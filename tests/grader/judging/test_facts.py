@@ -4,13 +4,15 @@ tests/test_dishonest.py grades the files that lie about it, tests/specimens/dish
 """
 
 import struct
+import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
 
 from grader.judging import facts
-from grader.judging.provenance import HOST_FIRST, NO_WRITER, TOO_MUCH, Result, find_host_work
+from grader.judging.provenance import HOST_FIRST, NO_WRITER, TOO_LONG, TOO_MUCH, Result, find_host_work
 from grader.judging.trial import FindingError
 from grader.problems.cases import Case
 from grader.source.contract import Source
@@ -152,6 +154,12 @@ HONEST = {
     "in two kernels": [recorded(True, 1, Y[:40]), recorded(True, 2, Y[30:])],
     "and a second kernel gets a copy of it": [recorded(True, 1, Y), recorded(False, 2, Y), recorded(True, 2, X * 5)],
     "in double precision": [recorded(True, 1, Y.double())],
+    "and the host copies parts of it, permuted": [
+        recorded(True, 1, Y),
+        recorded(False, 2, torch.cat([Y[32:], X[:5], Y[:32].flip(0)])),
+        recorded(True, 2, Y),
+    ],
+    "where the host has many other numbers": [recorded(False, 1, torch.linspace(-1, 6, 5000)), recorded(True, 1, Y)],
     "from weights and indices": [recorded(False, 1, torch.arange(64)), recorded(True, 1, Y)],
 }
 
@@ -171,6 +179,17 @@ DISHONEST = {
         [recorded(True, 1, X * 9), recorded(False, 2, Y), recorded(True, 2, Y)],
         HOST_FIRST,
     ),
+    "a copy behind other numbers": ([recorded(False, 1, torch.cat([X[:9] * 3, Y])), recorded(True, 1, Y)], HOST_FIRST),
+    "a copy in pieces": (
+        [
+            one
+            for n in range(4)
+            for one in (recorded(False, n + 1, Y[16 * n :][:16]), recorded(True, n + 1, Y[16 * n :][:16]))
+        ],
+        HOST_FIRST,
+    ),
+    "a copy in another order": ([recorded(False, 1, Y.flip(0)), recorded(True, 1, Y)], HOST_FIRST),
+    "most of a copy of another sign": ([recorded(False, 1, -Y[10:]), recorded(True, 1, Y)], HOST_FIRST),
     "a flag": ([recorded(True, 1, torch.ones(4))], NO_WRITER),
     "the last elements": ([recorded(True, 1, Y[-20:])], NO_WRITER),
     "a copy of the input": ([recorded(True, 1, X)], NO_WRITER),
@@ -202,6 +221,34 @@ def test_records_that_are_not_complete():
     assert find(recorded(True, 1, Y), overflow=True) == TOO_MUCH
     assert find(recorded(False, 1, Y), overflow=True) == TOO_MUCH
     assert find() == NO_WRITER
+
+
+def test_numbers_that_chance_produces():
+    """Does it say nothing that the host has written whole numbers, few of a table, or so many that all are there?"""
+    whole = torch.arange(64.0).repeat(4)
+    counts = whole * 7 % 64
+    assert find(recorded(False, 1, whole), recorded(True, 1, counts), got=counts, expected=counts) == ""
+    table = torch.sin(X)[torch.arange(64 * 80) * 5 % 64 // 4]
+    assert find(recorded(False, 1, torch.sin(X[:30])), recorded(True, 1, table), got=table, expected=table) == ""
+    all_near_one = 1 + torch.arange(2**18) * 2.0**-23
+    some = all_near_one[torch.randperm(2**17, generator=torch.Generator().manual_seed(1))[:500]]
+    assert find(recorded(False, 1, all_near_one), recorded(True, 1, some), got=some, expected=some, given=()) == ""
+    assert find(recorded(False, 1, all_near_one[::64]), recorded(True, 1, some), got=some, expected=some) == ""
+
+
+def test_a_look_ends():
+    """Is a result nobody's where looking through all that is written takes longer than it may?"""
+    with mock.patch("grader.judging.provenance.SECONDS", 0.0):
+        assert find(recorded(True, 1, Y)) == TOO_LONG
+
+
+def test_many_copies_are_searched_in_little_time():
+    """Is what a kernel has written sorted once, however many copies of a result the host has afterwards?"""
+    big = torch.rand(1 << 20, generator=torch.Generator().manual_seed(1))
+    begun = time.process_time()
+    copies = [recorded(False, 2, Y + n * 0) for n in range(200)]
+    assert find(recorded(True, 1, Y), recorded(True, 1, big), *copies) == ""
+    assert time.process_time() - begun < 10
 
 
 def test_few_results_may_be_added_up_on_the_host():
