@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from collections.abc import Iterable
 
 import torch
 
@@ -27,9 +28,9 @@ from grader.source import syntax
 from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status
 from grader.worker import protocol
 from grader.worker.operators import MOVING
-from simt.runtime.monitor import Report
 
 LARGE = 4  # an operator counts if it reads or writes a tensor of 1 / LARGE of the largest input's elements
+FEW = 256  # elements that an operator may have in any case but the largest
 SHOWN = 5  # operators that a message names
 OTHER_SEED = 0x5EED  # changes a seed into that of other values
 SOMETIMES_NO_KERNEL = (
@@ -80,18 +81,34 @@ def examine_forward(context: Context, stage: Stage) -> None:
 
 
 def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
-    """Return the operators that the problem does not allow, and in a sentence what else the host computed.
+    """Return the operators that the problem does not allow, and in a sentence what else the host computed, in any case.
 
     Raises FindingError where forward fails on other values than before.
     """
     allowed = context.problem.allowed_operators
     if allowed is None:
         return [], ""
-    trial = max((trial for trial in context.trials if trial.case in context.cases), key=_count_elements)
-    session, least = context.session, _least(trial)
-    other = None if allowed or session.client.monitor is None else _make_other_trial(context, trial)
+    trials = [trial for trial in context.trials if trial.case in context.cases]
+    trials.sort(key=_count_elements, reverse=True)
+    seen, host_work = {}, ""
+    for trial in trials if not allowed and context.session.client.monitor is not None else []:
+        operators, host_work = _watch_unseen(context, trial, _least(trial, trials[0]))
+        seen |= operators
+        if host_work:
+            break
+    # The worker is told last: that run may end it, where Python code cannot be watched or takes long.
+    told = {}
+    for trial in trials if allowed else trials[:1]:
+        operators = _list_told_operators(context, trial, _least(trial, trials[0]))
+        told = {one.name: one for one in operators if one.name not in allowed} | told
+    return _add_seen(list(told.values()), seen), host_work
+
+
+def _watch_unseen(context: Context, trial: Trial, least: int) -> tuple[dict[str, int], str]:
+    """Return the operators that simt's runtime sees in a run on other values, and what the host computed there."""
+    session, other = context.session, _make_other_trial(context, trial)
     if other is None:
-        return [one for one in _list_told_operators(context, trial, least) if one.name not in allowed], ""
+        return {}, ""
     session.construct(other, "end")
     (call,) = session.run_forward(other, How(unseen=least))
     if call.difference is not None:
@@ -99,7 +116,7 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
     report = session.client.report
     if report.writes:
         if modifies_inputs(trial):
-            return _list_told_operators(context, trial, least), ""
+            return report.operators, ""
         message = f"{EXPLANATIONS[Reason.input_modified]} It does so for some values of the inputs alone."
         raise FindingError(Finding(Reason.input_modified, message, [Evidence(case=trial.case.name)]))
     if trial.launches and not report.launches:
@@ -108,9 +125,7 @@ def _watch_forward(context: Context) -> tuple[list[protocol.Operator], str]:
         Result(got, expected, eager, noise, other.case)
         for got, expected, eager, noise in zip(call.outputs, other.expected, other.eager, other.noise)
     ]
-    host_work = find_host_work(results, _list_given(other), report, least)
-    # The worker is told last: that run may end it, where Python code cannot be watched or takes long.
-    return _add_seen(_list_told_operators(context, trial, least), report), host_work
+    return report.operators, find_host_work(results, _list_given(other), report, least)
 
 
 def _list_told_operators(context: Context, trial: Trial, least: int) -> list[protocol.Operator]:
@@ -139,10 +154,10 @@ def _list_given(trial: Trial) -> list:
     return [*trial.instance.inputs, *trial.instance.model.state_dict().values()]
 
 
-def _add_seen(told: list[protocol.Operator], report: Report) -> list[protocol.Operator]:
+def _add_seen(told: list[protocol.Operator], operators: Iterable[str]) -> list[protocol.Operator]:
     """Return the operators that the worker reports, and those that simt's runtime has seen in whatever thread."""
     lines = {one.name: one.line for one in told}
-    seen = [name.removeprefix("aten::") for name in report.operators if name.startswith("aten::")]
+    seen = [name.removeprefix("aten::") for name in operators if name.startswith("aten::")]
     lines |= {name: None for name in seen if name not in lines and computes(name)}
     return [protocol.Operator(name, line) for name, line in lines.items()]
 
@@ -213,7 +228,7 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
     allowed = context.problem.allowed_operators
     if allowed is None:
         return [], ""
-    session, least = context.session, _least(trial)
+    session, least = context.session, _least(trial, trial)
     told = trial, right
     other = None if allowed or session.client.monitor is None else _make_other_trial(context, trial)
     with contextlib.suppress(ProblemError):
@@ -245,7 +260,7 @@ def _watch_backward(context: Context, trial: Trial, right: ExpectedGradients) ->
     summed = any(name.removeprefix("aten::") in OF_AUTOGRAD for name in report.operators)
     given = [*_list_given(other), *right.upstream, *other.eager]
     host_work = find_host_work(results, given, report, least, summed)
-    used = _add_seen(_list_told_operators_of_backward(context, *told, least), report)
+    used = _add_seen(_list_told_operators_of_backward(context, *told, least), report.operators)
     return [each for each in used if each.name not in OF_AUTOGRAD], host_work
 
 
@@ -279,8 +294,13 @@ def _count_elements(trial: Trial) -> int:
     return max((value.numel() for value in trial.instance.inputs if isinstance(value, torch.Tensor)), default=1)
 
 
-def _least(trial: Trial) -> int:
-    return max(1, _count_elements(trial) // LARGE)
+def _least(trial: Trial, largest: Trial) -> int:
+    """Return from how many elements on a tensor of this case counts as large."""
+    if trial is largest:
+        return max(1, _count_elements(trial) // LARGE)
+    weights = trial.instance.model.state_dict().values()
+    most = max((each.numel() for each in (*weights, *trial.eager)), default=1)
+    return max(FEW, _count_elements(trial) // LARGE, most // LARGE)
 
 
 def _make_finding(context: Context, method: str, used: list[protocol.Operator]) -> Finding:
