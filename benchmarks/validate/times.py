@@ -24,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest import mock
@@ -40,6 +41,8 @@ from grader.judging import clock, grading
 from grader.judging.context import Context
 from grader.judging.stages import fast
 from grader.judging.timing import others, rounds
+from grader.judging.timing.bench import MOST_INPUTS
+from grader.judging.timing.commands import Candidate
 from grader.judging.trial import FindingError, Limits
 from grader.problems import problem as problems
 from grader.source import contract
@@ -112,12 +115,24 @@ def prepared(path: Path, model: Path):
         context.close()
 
 
+class Recorded:
+    """clock.measure(), whose candidate and result are kept."""
+
+    def __init__(self, measure: Callable[..., clock.Measurement]):
+        self.measure = measure
+
+    def __call__(self, candidate: Candidate, *arguments, **options) -> clock.Measurement:
+        self.candidate, self.found = candidate, self.measure(candidate, *arguments, **options)
+        return self.found
+
+
 def time_as_judge(context: Context) -> dict:
     """Return the judge's figures: milliseconds and speed-ups over eager alone."""
     stage = Stage(name=StageName.fast, status=Status.passed)
     begun = time.monotonic()
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(others, "COMPARED", (others.EAGER,)))
+        measure = stack.enter_context(mock.patch.object(clock, "measure", Recorded(clock.measure)))
         # times alone are asked for: a file in TF32 is not as precise as its problem
         for step in ("end", "verify"):
             stack.enter_context(mock.patch.object(rounds.Rounds, step, lambda *_: None))
@@ -135,6 +150,9 @@ def time_as_judge(context: Context) -> dict:
         "speedup": [ratio.low, ratio.value, ratio.high],
         "quartiles_ms": [found[fast.CANDIDATE].low, found[fast.CANDIDATE].high],
         "rounds": found[fast.CANDIDATE].samples,
+        "batch": measure.found.batch,
+        "way_ms": measure.found.way_ms,
+        "claimed_ms": 1e3 * statistics.median(measure.candidate.claims[-measure.found.rounds :]) / measure.found.batch,
         "seconds": round(time.monotonic() - begun, 1),
     }
 
@@ -159,7 +177,8 @@ def time_with_events(path: Path, model: Path) -> float:
     call = make_call(made, instance, problem, "backward" in path.stem)
     once = measure_batches(call, [instance.inputs], 3)
     size = sum(2 * value.numel() * value.element_size() for value in instance.inputs if isinstance(value, torch.Tensor))
-    count = min(math.ceil(clock.BATCH_SECONDS * 1e3 / once), 48, max(1, torch.cuda.mem_get_info()[0] // (4 * size)))
+    fit = max(1, torch.cuda.mem_get_info()[0] // (4 * size))
+    count = min(math.ceil(clock.BATCH_SECONDS * 1e3 / once), MOST_INPUTS, fit)
     inputs = [problem.draw_inputs(problem.full(), SEED + number, "cuda") for number in range(count)]
     measure_batches(call, inputs, 3)
     return measure_batches(call, inputs, ROUNDS)

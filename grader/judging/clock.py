@@ -1,9 +1,10 @@
 """Time a submission against its baselines on a GPU, fairly, and say how sure the ratio is.
 
 One round times every command once, in random order: the L2 cache is flushed, then a wall clock in this process runs
-from before a batch of calls on distinct inputs until their results are there. The time of a null command is subtracted:
-a trusted worker that takes the same way and computes nothing. Rounds repeat until the confidence interval of every
-ratio is narrow enough.
+from before a batch of calls on distinct inputs until their results are there. What the way to a worker and back takes
+is subtracted. A trusted worker tells it, with work that takes about as long as the candidate's: by how much the wall
+clock exceeds what its GPU took by CUDA events. (After work that takes much less or much longer the way back is
+another.) Rounds repeat until the confidence interval of every ratio is narrow enough.
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ import torch
 NARROW = 0.02  # half the width of a ratio's interval, relative: enough to tell 4 % apart
 FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
 MOST_SECONDS = 20.0
-BATCH_SECONDS = 0.005  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
+BATCH_SECONDS = 0.015  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
 WARM_UPS = 3
 SLOW = 1.0  # seconds: a call that long needs no more warming up
 FLUSH_FACTOR = 2  # of the L2: a set-associative cache does not drop its lines in order
-CANDIDATE, NULL = "candidate", "null"
+CANDIDATE, WAY = "candidate", "way"
+
+
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """What is known of a turn. work: the seconds that its work took, where that is known for certain. aside: those that
+    were spent on something else.
+    """
+
+    work: float = 0.0
+    aside: float = 0.0
 
 
 class Command(Protocol):
     """Something that can be timed."""
 
-    def prepare(self) -> None:
-        """Get ready for a turn, untimed."""
+    def prepare(self, batch: Sequence[int]) -> None:
+        """Get ready for a turn on these inputs, untimed."""
 
-    def run(self, batch: Sequence[int]) -> None:
+    def run(self, batch: Sequence[int]) -> Turn:
         """Work on the inputs with these numbers and return when the results are there."""
+        ...
 
     def settle(self, batch: Sequence[int]) -> None:
         """Do what follows a turn on these inputs, untimed."""
@@ -71,7 +83,9 @@ class Ratio:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """What measure() found. notes: sentences about what is odd. below_bound: faster than memory allows."""
+    """What measure() found. notes: sentences about what is odd. below_bound: faster than memory allows. way_ms: what
+    the way to a worker and back took of each batch, which is subtracted.
+    """
 
     candidate: Timing
     baselines: list[Timing]
@@ -81,6 +95,7 @@ class Measurement:
     bound_ms: float | None
     below_bound: bool
     notes: list[str]
+    way_ms: float = 0.0
 
     @property
     def conclusive(self) -> bool:
@@ -90,7 +105,7 @@ class Measurement:
 def measure(
     candidate: Command,
     baselines: Mapping[str, Command],
-    null: Command,
+    way: Command,
     inputs: int,
     *,
     bound_ms: float | None = None,
@@ -103,33 +118,36 @@ def measure(
 ) -> Measurement:
     """Time the candidate and every baseline in interleaved rounds.
 
-    null: takes the same way as the others with no work in it. inputs: how many distinct inputs there are, numbered from
-    0; a batch uses each at most once. bound_ms: the least time that memory allows (see roofline_bound()). flush:
-    empties the L2; Flush() if None. refresh, check: called before and after each round with the numbers of its inputs,
-    untimed. now: seconds. seed: of the order of turns. Exceptions of commands pass through.
+    way: takes the same way as the others and knows what its work takes. inputs: how many distinct ones there are,
+    numbered from 0; a batch uses each at most once. bound_ms: the least time that memory allows (see roofline_bound()).
+    flush: empties the L2; Flush() if None. refresh, check: called before and after each round with the numbers of its
+    inputs, untimed. now: seconds. seed: of the order of turns. Exceptions of commands pass through.
     """
     flush = Flush() if flush is None else flush
     refresh, check = refresh or _ignore, check or _ignore
     order = random.Random(seed)
-    commands: dict[str, Command] = {CANDIDATE: candidate, NULL: null, **baselines}
-    batch = _warm_up(commands, inputs, refresh, now)
+    commands: dict[str, Command] = {CANDIDATE: candidate, WAY: way, **baselines}
+    batch, few = _warm_up(commands, inputs, refresh, now)
     samples: dict[str, list[float]] = {name: [] for name in commands}
     deadline = now() + most_seconds
     while True:
         numbers = order.sample(range(inputs), batch)
         refresh(numbers)
         for name in order.sample(list(commands), len(commands)):
-            commands[name].prepare()
+            mine = numbers[:few] if name == WAY else numbers
+            commands[name].prepare(mine)
             flush()
-            samples[name].append(_timed(commands[name], numbers, now))
-            commands[name].settle(numbers)
+            seconds, turn = _timed(commands[name], mine, now)
+            samples[name].append(seconds - turn.work if name == WAY else seconds)
+            commands[name].settle(mine)
         check(numbers)
         rounds = len(samples[CANDIDATE])
-        times = {name: _per_call(samples[name], samples[NULL], batch) for name in commands if name != NULL}
+        times = {name: _per_call(samples[name], samples[WAY], batch) for name in commands if name != WAY}
         ratios = [ratio(name, times[name], times[CANDIDATE]) for name in baselines]
         sure = rounds >= FEWEST_ROUNDS and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
-            return _measurement(times, ratios, rounds, batch, bound_ms)
+            found = _measurement(times, ratios, rounds, batch, bound_ms)
+            return dataclasses.replace(found, way_ms=1e3 * statistics.median(samples[WAY]))
 
 
 def _ignore(_numbers: Sequence[int]) -> None:
@@ -138,36 +156,56 @@ def _ignore(_numbers: Sequence[int]) -> None:
 
 def _warm_up(
     commands: Mapping[str, Command], inputs: int, refresh: Callable[[Sequence[int]], None], now: Callable[[], float]
-) -> int:
-    """Run every command a few times (torch.compile compiles now); return the number of calls per batch."""
+) -> tuple[int, int]:
+    """Run every command a few times (torch.compile compiles now).
+
+    Returns the number of calls per batch, and how many calls of the way take about as long as the candidate's batch.
+    """
     refresh([0])
     last: dict[str, float] = {}
     for name, command in commands.items():
         for count in range(WARM_UPS):
-            command.prepare()
-            last[name] = _timed(command, [0], now)
+            command.prepare([0])
+            last[name], turn = _timed(command, [0], now)
             command.settle([0])
+            if name == WAY:
+                work, last[name] = turn.work, last[name] - turn.work
             if count > 0 and last[name] > SLOW:  # the first call may have compiled
                 break
-    fastest = min(last[name] - last[NULL] for name in commands if name != NULL)
-    batch = min(inputs, max(1, math.ceil(BATCH_SECONDS / max(fastest, 1e-9))))
-    refresh(range(batch))
-    for command in commands.values():
-        command.prepare()
-        command.run(range(batch))
-        command.settle(range(batch))
-    return batch
+    batch = _count_calls(_fastest(last, 1), inputs)
+    for _ in range(2):  # more calls tell better how long one takes
+        numbers = range(batch)
+        refresh(numbers)
+        for name, command in commands.items():
+            if name != WAY:
+                command.prepare(numbers)
+                last[name], _ = _timed(command, numbers, now)
+                command.settle(numbers)
+        batch = max(batch, _count_calls(_fastest(last, batch), inputs))
+    few = round((last[CANDIDATE] - last[WAY]) / len(numbers) * batch / max(work, 1e-9))
+    return batch, min(batch, max(1, few))
 
 
-def _timed(command: Command, numbers: Sequence[int], now: Callable[[], float]) -> float:
+def _fastest(last: Mapping[str, float], calls: int) -> float:
+    """Return the seconds of a call of the fastest command, from the seconds of `calls` calls of each and of the way."""
+    return (min(seconds for name, seconds in last.items() if name != WAY) - last[WAY]) / calls
+
+
+def _count_calls(seconds: float, inputs: int) -> int:
+    """Return how many calls of so many seconds a batch has."""
+    return min(inputs, max(1, math.ceil(BATCH_SECONDS / max(seconds, 1e-9))))
+
+
+def _timed(command: Command, numbers: Sequence[int], now: Callable[[], float]) -> tuple[float, Turn]:
+    """Return the seconds until a command's results are there, without those spent aside, and what it knows of them."""
     start = now()
-    command.run(numbers)
-    return now() - start
+    turn = command.run(numbers)
+    return now() - start - turn.aside, turn
 
 
-def _per_call(batches: list[float], empties: list[float], batch: int) -> list[float]:
-    """Seconds a call. A single null command's jitter must not move a sample, so their median is subtracted."""
-    overhead = statistics.median(empties)
+def _per_call(batches: list[float], ways: list[float], batch: int) -> list[float]:
+    """Seconds a call. The jitter of a single way must not move a sample, so their median is subtracted."""
+    overhead = statistics.median(ways)
     return [max(seconds - overhead, 1e-9) / batch for seconds in batches]
 
 

@@ -128,6 +128,10 @@ class Problem:
             raise ProblemError(f"PRECISION is {precision!r}, not one of {', '.join(_cases.PRECISIONS)}.", self.path)
 
     @functools.cached_property
+    def _codes(self) -> dict[str, types.CodeType]:
+        return {}
+
+    @functools.cached_property
     def literals(self) -> dict[str, object]:
         """Return the module-level names that are assigned a literal, with the file's own (or --set's) values."""
         found = {}
@@ -174,13 +178,15 @@ class Problem:
     def module(self, overrides: dict[str, object]) -> types.ModuleType:
         """Execute the file with these literals replaced; values derived from them follow, and --set's win."""
         overrides = overrides | self.overrides
-        tree = replace_literals(self.tree, overrides, self.path)
         key = hashlib.sha256(repr((str(self.path), overrides)).encode()).hexdigest()[:12]
+        if key not in self._codes:  # inputs are drawn many times while a submission is timed
+            tree = replace_literals(self.tree, overrides, self.path)
+            self._codes[key] = compile(tree, str(self.path), "exec", dont_inherit=True)
         module = types.ModuleType(f"problem_{self.name}_{key}")
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # dataclasses and torch.compile look a class's module up
         with self._blame("the file"):
-            exec(compile(tree, str(self.path), "exec", dont_inherit=True), module.__dict__)
+            exec(self._codes[key], module.__dict__)
         return module
 
     def cases(self) -> list[Case]:

@@ -91,15 +91,13 @@ class Device:
             result.data = protocol.raw(tensor)
         return result
 
-    def make_like(self, described: list[protocol.Result]) -> list[torch.Tensor]:
-        """Return zeros of these dtypes and shapes."""
-        place = "cuda" if self.gpu else "cpu"
-        return [torch.zeros(one.shape, dtype=protocol.DTYPES[one.dtype], device=place) for one in described]
-
-    def touch(self) -> None:
-        """Launch one small kernel, so that the GPU changes to this process."""
-        if self.gpu:
-            torch.zeros(1, device="cuda")
+    def mark_time(self) -> torch.cuda.Event | None:
+        """Return an event on the current stream; None without a GPU."""
+        if not self.gpu:
+            return None
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
 
     def locate(self, held: list[list[torch.Tensor]]) -> list[list[protocol.Location | None]]:
         """Return where each result lies in the GPU's memory; nothing on a CPU."""

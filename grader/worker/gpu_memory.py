@@ -96,17 +96,34 @@ class Shared:
             self.pointer = ctypes.c_void_p()
 
 
+BUFFER_ID = 7  # CU_POINTER_ATTRIBUTE_BUFFER_ID: no two allocations of a process have the same
+_shared: dict[int, tuple[int, bytes] | None] = {}  # address and handle of allocations by it; None: cannot be shared
+
+
 def locate(tensor: torch.Tensor) -> Location | None:
     """Return where a tensor of this process lies; None if that memory cannot be shared."""
     if tensor.device.type != "cuda" or tensor.layout is not torch.strided:
         return None
+    pointer, buffer = tensor.data_ptr(), ctypes.c_uint64()
+    if _driver().cuPointerGetAttribute(ctypes.byref(buffer), BUFFER_ID, ctypes.c_uint64(pointer)):
+        return None
+    if buffer.value not in _shared:
+        _shared[buffer.value] = _share(pointer)
+    shared = _shared[buffer.value]
+    if shared is None:
+        return None
+    base, handle = shared
+    return Location(name_of(tensor.dtype), list(tensor.shape), list(tensor.stride()), handle, pointer - base)
+
+
+def _share(pointer: int) -> tuple[int, bytes] | None:
+    """Return the address and the handle of the allocation that holds an address; None if it cannot be shared."""
     library, ipc = _runtime(), _IpcHandle()
-    base, _ = _find_allocation(tensor.data_ptr())
+    base, _ = _find_allocation(pointer)
     if not base or library.cudaIpcGetMemHandle(ctypes.byref(ipc), ctypes.c_void_p(base)):
         library.cudaGetLastError()
         return None
-    offset, strides = tensor.data_ptr() - base, list(tensor.stride())
-    return Location(name_of(tensor.dtype), list(tensor.shape), strides, bytes(bytearray(ipc)), offset)
+    return base, bytes(bytearray(ipc))
 
 
 def _open(handle: bytes) -> int:

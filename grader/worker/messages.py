@@ -23,6 +23,7 @@ MAX_NOTES, MAX_FINDINGS = 50, 20
 MAX_LEAVES = 1000  # tensors and numbers in what one call returned
 MAX_NUMBERED = 10_000  # inputs, parameters and gradients, which messages refer to by their numbers
 MAX_RUNS = 64  # calls of forward in one command
+MAX_TIMED = 128  # and in one that is timed
 MAX_LAUNCHES = 16  # that are reported of one call
 MAX_OPERATORS = 64  # of PyTorch that one call used
 MAX_LABELS = 64  # sources of one build
@@ -174,29 +175,26 @@ class Backward(msgspec.Struct, tag="backward", forbid_unknown_fields=True):
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
     """Map these inputs for later Batch commands, which refer to them by index.
 
-    upstream: the gradient of each floating output, if Batch runs backward too; differentiable, parameters: the inputs
-    and weights whose gradients it computes. results: dtypes and shapes of what one call returns, for Batch.null.
+    upstream: for each of them the gradient of each floating output, if Batch runs backward too; differentiable,
+    parameters: the inputs and weights whose gradients it computes.
     """
 
     batches: list[list[Value]]
-    upstream: list[Value] = []
+    upstream: list[list[Value]] = []
     differentiable: list[int] = []
     parameters: list[str] = []
-    results: list[Result] = []
 
 
 class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
-    """Run forward (and backward) on the prepared inputs with these indices, keep the results or gradients, wait for the
-    device, and say where they lie. Answered by Timed.
+    """Run forward (and backward) on the prepared inputs with these indices, keep the results, wait for the device, and
+    say where they lie. Answered by Timed.
 
     model: the attribute of the constructed model to call instead of the model itself, of a worker that has several.
-    null: launch next to nothing, and return zeros like the results that Prepare announced.
+    The command has no `seconds`: to arm and disarm the worker's own watchdog takes a part of a millisecond.
     """
 
     indices: list[int]
-    seconds: float
     model: str = ""
-    null: bool = False
 
 
 class Clear(msgspec.Struct, tag="clear", forbid_unknown_fields=True):
@@ -377,11 +375,15 @@ Located = Annotated[list[Location | None], Meta(max_length=MAX_LEAVES)]
 
 
 class Timed(msgspec.Struct, tag="timed", forbid_unknown_fields=True):
-    """A Batch was carried out. results: for each call where its tensors lie, in order; None for one that is in no
-    memory of the GPU that can be shared. Empty on a CPU.
+    """A Batch was carried out.
+
+    results: for each call where its tensors lie, the outputs before the gradients; None for one that is in no memory of
+    the GPU that can be shared. Empty on a CPU. gpu_seconds: from the first call's begin to the last one's end by CUDA
+    events; 0 on a CPU. It is heeded only where the worker is trusted.
     """
 
-    results: Annotated[list[Located], Meta(max_length=MAX_RUNS)] = []
+    results: Annotated[list[Located], Meta(max_length=MAX_TIMED)] = []
+    gpu_seconds: Annotated[float, Meta(ge=0)] = 0.0
 
 
 class Note(msgspec.Struct, forbid_unknown_fields=True):

@@ -26,6 +26,7 @@ PIECE, MANY = 4096, 1000
 MARK = "GRADER_WORKER"  # an environment variable by which a worker's stray children are found again
 MARGIN_S = 2.0  # for the supervisor's own end
 FREEZE_PASSES = 10
+STOP_S = 1.0  # for all threads to stand still after a signal: one in a call of the GPU's driver stops after it
 STRAYS_SECONDS = 5.0  # how long they are looked for
 # What one of a submission's folders of builds may hold after its grading: many times what a kernel's builds take.
 KEPT_BYTES, KEPT_ENTRIES = 48 << 20, 1000
@@ -88,6 +89,7 @@ class Process:
     folders: list[Path]
     group: Group | None = None
     monitor: Monitor | None = None
+    stopped: set[int] = dataclasses.field(default_factory=set)  # by freeze()
 
     def alive(self) -> bool:
         """Return whether the process still runs."""
@@ -111,18 +113,24 @@ class Process:
             os.write(self.pipe, RENICE + bytes([amount]))
 
     def freeze(self) -> None:
-        """Stop the worker and everything it started, until thaw(). Work that it has sent to a GPU goes on."""
-        stopped: set[int] = set()
-        for _ in range(FREEZE_PASSES):  # one may start another meanwhile
-            running = set(find_descendants(self.popen.pid)) - stopped
+        """Stop the worker and everything it started, until thaw(), and wait until all stand still.
+
+        Work that it has sent to a GPU goes on. Does nothing while they are stopped.
+        """
+        for _ in range(0 if self.stopped else FREEZE_PASSES):  # one may start another meanwhile
+            running = set(find_descendants(self.popen.pid)) - self.stopped
             if not running:
-                return
+                break
             self._signal(running, signal.SIGSTOP)
-            stopped |= running
+            self.stopped |= running
+            deadline = time.monotonic() + STOP_S
+            while any(map(_runs, running)) and time.monotonic() < deadline:
+                time.sleep(0.0002)
 
     def thaw(self) -> None:
-        """Let the worker and everything it started go on after freeze()."""
-        self._signal(find_descendants(self.popen.pid), signal.SIGCONT)
+        """Let the worker and everything it started go on after freeze(); this takes microseconds."""
+        self._signal(self.stopped, signal.SIGCONT)
+        self.stopped = set()
 
     def _signal(self, processes: Iterable[int], number: signal.Signals) -> None:
         for process in processes:
@@ -154,6 +162,17 @@ class Process:
         remove_tree(self.work)
         _drop_excess([folder for folder in self.folders if folder != self.work])
         _started.pop(self, None)
+
+
+def _runs(process: int) -> bool:
+    """Return whether a thread of a process is neither stopped nor ended."""
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            with contextlib.suppress(OSError):
+                status = (thread / "stat").read_text(encoding="utf-8", errors="replace")
+                if status.rpartition(")")[2].split()[0] not in ("T", "t", "Z", "X"):
+                    return True
+    return False
 
 
 def _drop_excess(folders: list[Path]) -> None:

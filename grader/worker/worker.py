@@ -50,8 +50,7 @@ class Worker:
         self.names: dict[str, str] = {}
         self.prepared: list[list[Any]] = []
         self.preparation: protocol.Prepare | None = None
-        self.upstream: list[torch.Tensor] = []
-        self.nothing: list[torch.Tensor] = []
+        self.upstream: list[list[torch.Tensor]] = []
         self.held: list[list[torch.Tensor]] = []
         self.in_backward = False
         self.recorded: tuple[protocol.Gradient, list[torch.Tensor | None], list[torch.Tensor]] | None = None
@@ -303,35 +302,38 @@ class Worker:
     def prepare(self, command: protocol.Prepare) -> protocol.Reply:
         """Map the inputs of later batches."""
         self.prepared = [[self.device.unpack(value) for value in one] for one in command.batches]
-        self.upstream = [self.device.unpack(value) for value in command.upstream]
+        self.upstream = [[self.device.unpack(value) for value in one] for one in command.upstream]
         self.preparation = command
-        self.nothing = self.device.make_like(command.results)
         return protocol.Done()
 
     def batch(self, command: protocol.Batch) -> protocol.Reply:
         """Run the timed calls: nothing but these calls, one wait for the device, and where their results lie."""
         self.held = []
         model = getattr(self.model, command.model) if command.model else self.model
-        if command.null:
-            self.device.touch()
-            outputs = [self.nothing for _ in command.indices]
-        elif self.upstream and self.preparation is not None:
-            outputs = [self._run_both_ways(model, self.prepared[n], self.preparation) for n in command.indices]
+        begun = self.device.mark_time()
+        if self.upstream and self.preparation is not None:
+            outputs = [self._run_both_ways(model, n, self.preparation) for n in command.indices]
         else:
             with torch.no_grad():
                 outputs = [model(*self.prepared[index]) for index in command.indices]
-        self.device.synchronise()
+        ended = self.device.mark_time()
+        # while the GPU still works
         self.held = [flatten(output) for output in outputs]
-        return protocol.Timed(self.device.locate(self.held))
+        located = self.device.locate(self.held)
+        self.device.synchronise()
+        seconds = begun.elapsed_time(ended) / 1e3 if begun is not None and ended is not None else 0.0
+        return protocol.Timed(located, seconds)
 
     def _run_both_ways(
-        self, model: Callable[..., Any], inputs: list[Any], preparation: protocol.Prepare
+        self, model: Callable[..., Any], index: int, preparation: protocol.Prepare
     ) -> list[torch.Tensor | None]:
-        """Return the gradients of one timed forward and backward."""
-        wanted = self._record_gradients(inputs, preparation)
+        """Return the floating outputs and the gradients of one timed forward and backward."""
+        inputs = self.prepared[index]
+        wanted = [value for value in self._record_gradients(inputs, preparation) if value is not None]
         with torch.enable_grad():
             outputs = find_floating(model(*inputs))
-            return compute_gradients(outputs, [value for value in wanted if value is not None], self.upstream)
+            gradients = compute_gradients(outputs, wanted, self.upstream[index])
+        return [*(output.detach() for output in outputs), *gradients]
 
     def clear(self, command: protocol.Clear) -> protocol.Reply:
         """Overwrite the results of the last batch and drop them."""
@@ -344,6 +346,6 @@ class Worker:
 
     def release(self, command: protocol.Release) -> protocol.Reply:
         """Unmap the judge's memory and drop every result."""
-        self.prepared, self.upstream, self.nothing, self.held = [], [], [], []
+        self.prepared, self.upstream, self.held = [], [], []
         self.device.release()
         return protocol.Done()

@@ -1,12 +1,14 @@
 """The stage "fast": on a GPU, a correct submission's time next to the reference solution, eager and torch.compile.
 
-Each runs in a process of its own. While one of the others has its turn the submission's processes are stopped, and a
-canary tells whether anything else uses the GPU. Inputs are new in each round, and results are read where they lie.
+Each runs in a process of its own. The submission's processes are stopped but for its own turns, and a canary tells
+whether anything else uses the GPU. Inputs are new in each round, and results are read where they lie.
 """
 
 from __future__ import annotations
 
 import contextlib
+
+import torch
 
 from grader.judging import clock, findings
 from grader.judging.context import Context
@@ -47,6 +49,7 @@ def _release(bench: Bench) -> None:
     """Have the submission's worker unmap the judge's memory."""
     with contextlib.suppress(Gone, Late):
         if bench.client.process.alive():
+            bench.client.process.thaw()
             bench.client.ask(protocol.Release(), bench.seconds)
 
 
@@ -76,23 +79,29 @@ def _time(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding | 
     bench.report("starting the baselines")
     others = start_others(bench, stack)
     inputs = make_inputs(bench)
-    prepare = bench.prepare(inputs.sent)
-    order(bench.client, prepare, bench.seconds)
+    order(bench.client, bench.prepare(inputs.given, inputs.arity), bench.seconds)
     process = bench.context.process
     assert process is not None and bench.context.canary is not None
     watch = Watch(bench.context.canary, process)
-    stack.callback(watch.begin_own)
-    mine = Candidate(bench.client, bench.seconds, make_probe(bench.like, stack), watch=watch)
-    baselines, null = make_commands(bench, others, prepare, watch, stack)
-    rounds = Rounds(bench, inputs, mine, baselines, null)
+    mine = Candidate(bench.client, bench.seconds, make_probe(bench.like, stack), watch, inputs)
+    baselines, way = make_commands(bench, others, inputs, watch, stack)
+    rounds = Rounds(bench, inputs, mine, baselines, way)
     bench.report(f"timing against {', '.join(baselines)}")
     with Clocks() as clocks:
         bound = find_bound(bench, inputs)
         result = clock.measure(
-            mine, baselines, null, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
+            mine, baselines, way, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
         )
     bench.report("checking what the timed calls computed")
-    rounds.verify()
+    for command in (mine, way, *baselines.values()):  # their memory is needed
+        command.probe.release()
+        command.client.close()
+    bench.memory.free()
+    try:
+        rounds.verify()
+    except torch.OutOfMemoryError:
+        _end_without_figures(stage, "The GPU has too little memory to compare what a timed call returned.")
+        return None
     if watch.is_disturbed():
         _end_without_figures(
             stage,

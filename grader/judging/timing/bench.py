@@ -17,7 +17,7 @@ from grader.worker import protocol
 from grader.worker.client import Client
 from grader.worker.exchange import GpuMemory
 
-MOST_INPUTS = 48
+MOST_INPUTS = 96
 MEMORY_SHARE = 0.6  # of the free GPU memory, at most, for the inputs and for the outputs that three workers keep
 WORKERS = 3
 SEED_BITS = 61  # fewer could be tried out by a submission that knows how inputs are drawn
@@ -27,11 +27,11 @@ SEED_BITS = 61  # fewer could be tried out by a submission that knows how inputs
 class Backward:
     """The backward that is timed too.
 
-    upstream: what it starts with. inputs, parameters: numbers and names of what gets a gradient. like: tensors of the
-    gradients' shapes.
+    outputs: tensors of the dtypes and shapes of forward's floating outputs, whose gradients it starts with. inputs,
+    parameters: numbers and names of what gets a gradient. like: tensors of the shapes of these gradients.
     """
 
-    upstream: list[torch.Tensor]
+    outputs: list[torch.Tensor]
     inputs: list[int]
     parameters: list[str]
     like: list[torch.Tensor]
@@ -42,8 +42,7 @@ def make_backward(context: Context, trial: Trial) -> Backward:
     inputs, parameters = context.differentiated
     own = dict(trial.instance.model.named_parameters())
     like = [trial.instance.inputs[n] for n in inputs] + [own[name].detach() for name in parameters]
-    upstream = context.problem.upstream(trial.case, context.request.seed + 1, trial.eager)
-    return Backward(upstream, inputs, parameters, like)
+    return Backward([one for one in trial.eager if one.is_floating_point()], inputs, parameters, like)
 
 
 @dataclasses.dataclass
@@ -70,15 +69,15 @@ class Bench:
     @property
     def like(self) -> list[torch.Tensor]:
         """Return tensors of the dtypes and shapes of what a timed call returns."""
-        return self.backward.like if self.backward else self.trial.eager
+        return [*self.backward.outputs, *self.backward.like] if self.backward else self.trial.eager
 
-    def prepare(self, sent: list[list[protocol.Value]]) -> protocol.Prepare:
-        """Return the command that gives a worker its inputs."""
+    def prepare(self, inputs: list[list[protocol.Value]], arity: int) -> protocol.Prepare:
+        """Return the command that gives a worker its inputs, which are the first `arity` of each list."""
         back = self.backward
         if back is None:
-            return protocol.Prepare(sent)
-        upstream = self.memory.inputs(back.upstream)
-        return protocol.Prepare(sent, upstream, back.inputs, back.parameters)
+            return protocol.Prepare(inputs)
+        batches, upstream = [one[:arity] for one in inputs], [one[arity:] for one in inputs]
+        return protocol.Prepare(batches, upstream, back.inputs, back.parameters)
 
 
 def make_inputs(bench: Bench) -> TimedInputs:
@@ -86,11 +85,12 @@ def make_inputs(bench: Bench) -> TimedInputs:
     trial, context = bench.trial, bench.context
     trial.expected, trial.noise = [], []  # large, and not needed any more
     torch.cuda.empty_cache()
-    size = _bytes(trial.instance.inputs)
-    each = size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
+    outputs = bench.backward.outputs if bench.backward else []
+    size = _bytes(trial.instance.inputs) + _bytes(outputs)
+    each = 2 * size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
     fit = int(MEMORY_SHARE * torch.cuda.mem_get_info()[0] / max(each, 1))
     count = max(1, min(MOST_INPUTS, fit))
-    made = TimedInputs(context.problem, trial.case, secrets.randbits(SEED_BITS), bench.memory, count)
+    made = TimedInputs(context.problem, trial.case, secrets.randbits(SEED_BITS), bench.memory, count, outputs)
     torch.cuda.empty_cache()
     return made
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import random
+import time
 from collections.abc import Iterator, Sequence
 
 import torch
 
+from grader.judging import clock
+from grader.judging.timing.inputs import TimedInputs
 from grader.judging.timing.results import NoResult, Probe
 from grader.judging.timing.watch import Watch
 from grader.worker import protocol
 from grader.worker.client import Client, Gone, Late
+
+WARM_CALLS = 3
+SPIN_S = 2.0  # seconds: a judge that sleeps while it waits wakes up late, the later the longer it has slept
 
 
 class NotDone(Exception):
@@ -39,47 +45,70 @@ def order(client: Client, command: protocol.Command, seconds: float) -> protocol
 class InWorker:
     """A model in a worker as a clock.Command.
 
-    seconds: limit of a batch. model: which of the worker's models, see protocol.Batch. null: it computes nothing.
+    seconds: limit of a batch. watch: looks for others on the GPU. inputs: of the batches. model: which of the worker's
+    models, see protocol.Batch. may_modify: whether the model may write to its inputs.
     """
 
     client: Client
     seconds: float
     probe: Probe
+    watch: Watch
+    inputs: TimedInputs
     model: str = ""
-    null: bool = False
+    may_modify: bool = False
 
-    def prepare(self) -> None:
-        """Send an empty batch, so that the process is awake."""
-        order(self.client, protocol.Batch([], self.seconds), self.seconds)
+    def prepare(self, batch: Sequence[int]) -> None:
+        """Have a few calls computed, so that the process is awake and knows its way."""
+        if self.may_modify:
+            self.inputs.restore(batch)
+        order(self.client, protocol.Batch(list(batch[:WARM_CALLS]), self.model), self.seconds)
+        if self.may_modify:
+            self.inputs.restore(batch)
 
-    def run(self, batch: Sequence[int]) -> None:
-        """Run the model on the prepared inputs of these numbers and read elements of the results.
+    def _run(self, batch: Sequence[int]) -> protocol.Timed:
+        """Run the model on the prepared inputs of these numbers and read elements of some of the results.
 
         Raises Gone, Late, NotDone, and NoResult.
         """
-        command = protocol.Batch(list(batch), self.seconds, self.model, self.null)
-        reply = order(self.client, command, self.seconds)
+        self.client.channel.spin_seconds = SPIN_S
+        try:
+            reply = order(self.client, protocol.Batch(list(batch), self.model), self.seconds)
+        finally:
+            self.client.channel.spin_seconds = 0.0
         if not isinstance(reply, protocol.Timed):
             raise NotDone(reply)
         self.probe.read(reply.results, len(batch))
-
-    def settle(self, batch: Sequence[int]) -> None:
-        """Do nothing."""
+        return reply
 
 
 @dataclasses.dataclass
 class Candidate(InWorker):
-    """The submission. watch: lets it run. kept: copies of one call's results, and the number of its inputs."""
+    """The submission. It gets its inputs when its turn has begun. Methods raise Gone, Late, NotDone, and NoResult.
 
-    watch: Watch = dataclasses.field(kw_only=True)
+    kept: copies of one call's results, and the number of its inputs. claims: what the worker says that its batches
+    took; nothing depends on it.
+    """
+
     kept: tuple[int, list[torch.Tensor]] | None = None
+    claims: list[float] = dataclasses.field(default_factory=list)
 
-    def prepare(self) -> None:
+    def prepare(self, batch: Sequence[int]) -> None:
+        """Let the submission run, and have a few calls computed on the inputs that it had before."""
         self.watch.begin_own()
-        super().prepare()
+        super().prepare(batch)
+
+    def run(self, batch: Sequence[int]) -> clock.Turn:
+        """Write the inputs and run the submission on them."""
+        started = time.perf_counter()
+        self.inputs.give(batch)
+        giving = min(time.perf_counter() - started, self.inputs.most_seconds(len(batch)))
+        self.claims.append(self._run(batch).gpu_seconds)
+        return clock.Turn(aside=giving)
 
     def settle(self, batch: Sequence[int]) -> None:
-        """Copy the results of a call chosen now."""
+        """Read the other results, stop the submission, and copy the results of a call chosen now."""
+        self.probe.read_rest()
+        self.watch.end_own()
         call = random.SystemRandom().randrange(len(batch))
         self.kept = None  # before the next copy: two may not fit
         self.kept = batch[call], self.probe.copy(call)
@@ -89,26 +118,28 @@ class Candidate(InWorker):
 class Other(InWorker):
     """What the submission is compared with, in a process of its own, while the submission is stopped.
 
-    Each method raises OtherFailed where the worker fails.
+    Methods raise OtherFailed where the worker fails. trusted: whether its word is taken for how long its work took.
     """
 
-    watch: Watch = dataclasses.field(kw_only=True)
+    trusted: bool = False
 
-    def prepare(self) -> None:
+    def prepare(self, batch: Sequence[int]) -> None:
         self.watch.begin_other()
         with _blame_other():
-            super().prepare()
+            super().prepare(batch)
 
-    def run(self, batch: Sequence[int]) -> None:
+    def run(self, batch: Sequence[int]) -> clock.Turn:
         with _blame_other():
-            super().run(batch)
+            reply = self._run(batch)
+        return clock.Turn(work=reply.gpu_seconds if self.trusted else 0.0)
 
     def settle(self, batch: Sequence[int]) -> None:
         """Have the results removed, which the submission could look for."""
+        with _blame_other():
+            self.probe.read_rest()
         self.watch.end_other()
-        if not self.null:
-            with _blame_other():
-                order(self.client, protocol.Clear(), self.seconds)
+        with _blame_other():
+            order(self.client, protocol.Clear(), self.seconds)
 
 
 @contextlib.contextmanager

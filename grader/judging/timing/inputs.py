@@ -1,8 +1,14 @@
-"""The inputs of the timed calls: in memory that workers map, drawn anew before each round from what no worker sees."""
+"""The inputs of the timed calls, drawn anew before each round.
+
+The submission's worker maps memory of its own, into which they are written once its turn has begun: what could read
+them before could compute before. Where backward is timed, the gradients that it starts with are drawn and given like
+inputs.
+"""
 
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Sequence
 
@@ -12,42 +18,60 @@ from grader.judging import clock
 from grader.problems.cases import Case
 from grader.problems.problem import Problem
 from grader.worker import protocol
-from grader.worker.exchange import GpuMemory
+from grader.worker.exchange import GpuMemory, same_bits
 
+REHEARSALS = 2  # the first may be slow
+# A giving of inputs may take this many times its median in rehearsals, and so many seconds more.
+USUAL_FACTOR, USUAL_S = 1.03, 30e-6
 SLOW_DRAW_S = 0.1  # for one list of inputs; they are then rolled instead of drawn
-SAMPLES = 4096  # elements of each input that are looked at after each round
 
 
 class TimedInputs:
-    """Numbered lists of inputs of one case on the GPU.
+    """Numbered lists of inputs of one case on the GPU, each with the gradients of `outputs` behind them.
 
-    ours: the judge's view of them. sent: what workers get. Each refresh() writes new values, which again() can make
-    once more: a worker may have written to the memory.
+    ours: the judge's view of them. sent: what the submission's rivals get. given: what the submission gets. arity: how
+    many of a list are inputs. Each refresh() draws new values, which give() writes for the submission, and which
+    again() can make once more.
     """
 
-    def __init__(self, problem: Problem, case: Case, seed: int, memory: GpuMemory, count: int):
+    def __init__(
+        self,
+        problem: Problem,
+        case: Case,
+        seed: int,
+        memory: GpuMemory,
+        count: int,
+        outputs: Sequence[torch.Tensor] = (),
+    ):
         self.problem, self.case, self.seed, self.memory = problem, case, seed, memory
+        self.outputs, self.arity = list(outputs), 0
         self.serials = list(range(count))
         self.latest = count
         self.ours: list[list] = []
+        self.theirs: list[list] = []
         self.sent: list[list[protocol.Value]] = []
-        seconds = 0.0
+        self.given: list[list[protocol.Value]] = []
+        self.flush = clock.Flush()
+        self.seconds: dict[int, list[float]] = {}
+        took = 0.0
         for number in range(count):
             started = time.perf_counter()
             made = self._draw(number)
-            seconds = time.perf_counter() - started  # the first includes what torch does once
-            self.sent.append(memory.inputs(made))
-            self.ours.append([one.tensor if isinstance(one, protocol.Shared) else one for one, _ in memory.given[-1]])
-            memory.given.clear()  # the originals are not needed: the judge owns the copies
+            took = time.perf_counter() - started  # the first includes what torch does once
+            for views, sent in ((self.ours, self.sent), (self.theirs, self.given)):
+                sent.append(memory.inputs(made))
+                views.append([one.tensor if isinstance(one, protocol.Shared) else one for one, _ in memory.given[-1]])
+                memory.given.clear()  # the originals are not needed: the judge owns the copies
         # what takes long to draw is drawn once, kept where no worker sees it, and rolled
-        self.master = self._draw(0) if seconds > SLOW_DRAW_S else None
-        self.seen: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self.master = self._draw(0) if took > SLOW_DRAW_S else None
 
     def __len__(self) -> int:
         return len(self.ours)
 
     def _draw(self, serial: int) -> list:
         values = self.problem.draw_inputs(self.case, self.seed + serial, self.memory.device)
+        self.arity = len(values)
+        values += self.problem.upstream(self.case, self.seed + serial, self.outputs)
         clock.synchronize()
         return values
 
@@ -60,14 +84,38 @@ class TimedInputs:
         return [_roll(value, draw) if _is_floating(value) else value for value in self.master]
 
     def refresh(self, numbers: Sequence[int]) -> None:
-        """Write new values into the lists of these numbers, and remember some of their elements."""
+        """Draw new values for the lists of these numbers. The submission's copies of them stay as they are."""
         for number in numbers:
             self.serials[number], self.latest = self.latest, self.latest + 1
+        self.restore(numbers)
+
+    def restore(self, numbers: Sequence[int]) -> None:
+        """Write the values of the last refresh() again: a model that may modify its inputs has had them."""
+        for number in numbers:
             for value, new in zip(self.ours[number], self._make(number)):
                 if isinstance(value, torch.Tensor) and isinstance(new, torch.Tensor) and value.shape == new.shape:
                     value.copy_(new)
-            self.seen[number] = [_sample(value) for value in self.ours[number] if isinstance(value, torch.Tensor)]
         clock.synchronize()
+
+    def give(self, numbers: Sequence[int]) -> None:
+        """Write the inputs of these numbers where the submission reads them, out of the L2 cache, and wait."""
+        for number in numbers:
+            for theirs, ours in zip(self.theirs[number], self.ours[number]):
+                if isinstance(theirs, torch.Tensor):
+                    theirs.copy_(ours)
+        self.flush()
+
+    def rehearse(self, numbers: Sequence[int]) -> None:
+        """Time give() with the inputs of the round before, which are worth nothing any more."""
+        for _ in range(REHEARSALS):
+            self.flush()
+            started = time.perf_counter()
+            self.give(numbers)
+            self.seconds.setdefault(len(numbers), []).append(time.perf_counter() - started)
+
+    def most_seconds(self, count: int) -> float:
+        """Return how long give() takes for so many lists at most: what a submission does meanwhile makes it longer."""
+        return USUAL_FACTOR * statistics.median(self.seconds[count]) + USUAL_S
 
     def again(self, number: int) -> list:
         """Return a list of inputs as refresh() wrote it, in memory of the judge's own."""
@@ -76,13 +124,9 @@ class TimedInputs:
         return [new if isinstance(old, torch.Tensor) else old for old, new in kept]
 
     def find_modified(self, numbers: Sequence[int]) -> bool:
-        """Return whether a worker has written to the inputs of these numbers, by the remembered elements."""
-        for number in numbers:
-            values = [value for value in self.ours[number] if isinstance(value, torch.Tensor)]
-            for value, (places, before) in zip(values, self.seen[number]):
-                if not torch.equal(value.reshape(-1)[places].view(torch.uint8), before.view(torch.uint8)):
-                    return True
-        return False
+        """Return whether the submission has written to its inputs of these numbers since give()."""
+        pairs = (pair for number in numbers for pair in zip(self.theirs[number], self.ours[number]))
+        return any(isinstance(theirs, torch.Tensor) and not same_bits(theirs, ours) for theirs, ours in pairs)
 
 
 def _is_floating(value: object) -> bool:
@@ -91,11 +135,3 @@ def _is_floating(value: object) -> bool:
 
 def _roll(value: torch.Tensor, draw: random.Random) -> torch.Tensor:
     return value.flatten().roll(draw.randrange(max(1, value.numel()))).view(value.shape)
-
-
-def _sample(value: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return random places in a tensor, which nobody can predict, and the elements there."""
-    generator = torch.Generator(value.device).manual_seed(random.SystemRandom().getrandbits(62))
-    size = (min(SAMPLES, value.numel()),)
-    places = torch.randint(max(1, value.numel()), size, device=value.device, generator=generator)
-    return places, value.reshape(-1)[places].clone()

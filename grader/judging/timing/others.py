@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 
-import msgspec
 import torch
 
 from grader.judging.timing.bench import Bench
 from grader.judging.timing.commands import NotDone, Other, OtherFailed, order
+from grader.judging.timing.inputs import TimedInputs
 from grader.judging.timing.results import Probe, draw_places
 from grader.judging.timing.watch import Watch
 from grader.judging.worker_process import start_worker
@@ -63,12 +63,13 @@ def _construct(bench: Bench, client: Client, text: str, path: str) -> None:
 
 
 def make_commands(
-    bench: Bench, others: Others, prepare: protocol.Prepare, watch: Watch, stack: contextlib.ExitStack
+    bench: Bench, others: Others, inputs: TimedInputs, watch: Watch, stack: contextlib.ExitStack
 ) -> tuple[dict[str, Other], Other]:
-    """Return the baselines that run here, and the null command. Raises OtherFailed where eager does not run."""
-    null = Other(others.models, BASELINE_S, make_probe(bench.like, stack), null=True, watch=watch)
-    results = [protocol.Result(protocol.name_of(one.dtype), list(one.shape), "cuda", None) for one in bench.like]
-    for_models = msgspec.structs.replace(prepare, results=results)
+    """Return the baselines that run here, and eager once more: what the way to it takes is subtracted.
+
+    Raises OtherFailed where eager does not run.
+    """
+    prepare = bench.prepare(inputs.sent, inputs.arity)
     clients = {REFERENCE: others.reference, EAGER: others.models, COMPILED: others.models}
     models = {EAGER: baselines.EAGER, COMPILED: baselines.COMPILED}
     found: dict[str, Other] = {}
@@ -77,10 +78,11 @@ def make_commands(
         if client is None:
             continue
         bench.report(name)
-        other = Other(client, BASELINE_S, make_probe(bench.like, stack), models.get(name, ""), watch=watch)
+        probe, trusted = make_probe(bench.like, stack), client is others.models
+        other = Other(client, BASELINE_S, probe, watch, inputs, models.get(name, ""), trusted=trusted)
         try:
             if name != COMPILED:  # the worker of eager has its inputs
-                order(client, for_models if name == EAGER else prepare, BASELINE_S)
+                order(client, prepare, BASELINE_S)
             other.probe.draw(draw_places(bench.like))
             other.run([0])
             other.settle([0])
@@ -89,7 +91,8 @@ def make_commands(
                 raise OtherFailed(str(error)) from None
             continue  # no Triton, or a model that it cannot take
         found[name] = other
-    return found, null
+    eager = found[EAGER]
+    return found, dataclasses.replace(eager, probe=make_probe(bench.like, stack))
 
 
 def make_probe(like: list[torch.Tensor], stack: contextlib.ExitStack) -> Probe:

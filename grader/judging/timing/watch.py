@@ -11,8 +11,8 @@ from grader.worker.process import Process
 CANARY_S = 0.004  # several time slices, which contexts of a GPU get in turn
 CANARY_BYTES = 64 << 20
 CALIBRATIONS = 20
-SLOW_FACTOR = 1.3  # times the usual time: a second program that computes makes it 2
-TRIES = 2
+SLOW_FACTOR = 1.1  # times the usual time: a second program that computes makes it 2, one that idles half the time 1.5
+TRIES = 3
 BUSY_SHARE = 0.2  # of the turns of baselines that may be disturbed
 
 
@@ -45,34 +45,35 @@ class Canary:
 
 
 class Watch:
-    """Stops the submission's processes during the turns of others, and looks with a canary before and after each.
+    """Stops the submission's processes but for its own turns, and looks with a canary before and after each other turn.
 
     turns, disturbed: of others, and how many of them something else on the GPU disturbed.
     """
 
     def __init__(self, canary: Canary, process: Process):
         self.canary, self.process = canary, process
-        self.frozen = False
         self.turns = self.disturbed = 0
-        self.before = False
+        self.noted = False
 
     def begin_own(self) -> None:
         """Let the submission run."""
-        if self.frozen:
-            self.process.thaw()
-            self.frozen = False
+        self.process.thaw()
+
+    def end_own(self) -> None:
+        """Stop the submission."""
+        self.process.freeze()
 
     def begin_other(self) -> None:
-        """Stop the submission before another's turn."""
-        if not self.frozen:
-            self.process.freeze()
-            self.frozen = True
-        self.before = self.canary.is_disturbed()
+        """Stop the submission before another's turn, and look."""
+        self.process.freeze()
+        self.turns += 1
+        self.noted = self.canary.is_disturbed()
+        self.disturbed += self.noted
 
     def end_other(self) -> None:
-        """Note whether the turn was disturbed."""
-        self.turns += 1
-        self.disturbed += self.before or self.canary.is_disturbed()
+        """Look after another's turn, which is counted once."""
+        if not self.noted:
+            self.disturbed += self.canary.is_disturbed()
 
     def is_disturbed(self) -> bool:
         """Return whether too many turns were disturbed for a conclusion."""

@@ -34,9 +34,10 @@ class Fake:
 
     def __init__(self, world: World, name, seconds: float | Callable[[World], float], noise, overhead):
         self.world, self.name, self.seconds, self.noise, self.overhead = world, name, seconds, noise, overhead
+        self.aside = 0.0
         self.batches = []
 
-    def prepare(self):
+    def prepare(self, batch):
         self.world.log.append(f"prepare {self.name}")
         self.world.time += 0.02  # untimed: must appear nowhere
 
@@ -46,6 +47,7 @@ class Fake:
         seconds = self.seconds(self.world) if callable(self.seconds) else self.seconds
         jitter = math.exp(self.world.random.gauss(0, self.noise)) if self.noise else 1.0
         self.world.time += self.overhead + len(batch) * seconds * jitter
+        return clock.Turn(len(batch) * seconds * jitter if self.name == "way" else 0.0, self.aside)
 
     def settle(self, batch):
         assert list(batch) == self.batches[-1]
@@ -53,10 +55,9 @@ class Fake:
         self.world.time += 0.03
 
 
-def measured(world, candidate, baselines, inputs=8, null_overhead=50e-6, **options):
+def measured(world, candidate, baselines, inputs=8, way=None, **options):
     options = {"seed": 1, "now": world.now, "flush": world.flush} | options
-    null = world.command("null", 0.0, overhead=null_overhead)
-    return clock.measure(candidate, baselines, null, inputs, **options)
+    return clock.measure(candidate, baselines, way or world.command("way", 5e-3), inputs, **options)
 
 
 def test_times_and_ratio_without_noise_are_exact():
@@ -106,9 +107,10 @@ def test_a_ratio_that_cannot_be_told_is_inconclusive():
 def test_slow_drift_cancels_in_the_ratio():
     """Does a device that slows down by half over the measurement leave the ratio alone?"""
     world = World()
-    slower = lambda seconds: lambda w: seconds * (1 + w.time)  # noqa: E731
+    slower = lambda seconds: lambda w: seconds * (1 + w.time / 7)  # noqa: E731
     baselines = {"eager": world.command("eager", slower(4e-3))}
     found = measured(world, world.command("mine", slower(2e-3)), baselines)
+    assert 1.5 <= 1 + world.time / 7 <= 1.7
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.03)
 
 
@@ -121,13 +123,32 @@ def test_a_few_disturbed_rounds_do_not_move_the_result():
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.02)
 
 
-def test_the_null_commands_time_is_subtracted_and_no_one_elses():
-    """Is the null command's time subtracted from both, whatever way a slow candidate takes?"""
+def test_the_way_to_a_trusted_worker_is_subtracted_and_no_one_elses():
+    """Is what the trusted worker knows of its way subtracted from all, whatever way a slow candidate takes?"""
     world = World()
     mine = world.command("mine", 2e-3, overhead=10e-3)  # the candidate alone is slow to answer
     found = measured(world, mine, {"eager": world.command("eager", 6e-3)}, inputs=1)
     assert found.candidate.median_ms == pytest.approx(12 - 0.05)
     assert found.baselines[0].median_ms == pytest.approx(6.0)
+    assert found.way_ms == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("seconds, calls", [(1e-3, 16), (4e-3, 4), (5e-3, 3), (100e-3, 1), (1e-6, 16)])
+def test_the_trusted_worker_works_as_long_as_the_candidate(seconds, calls):
+    """Are its calls so many that they take what the candidate's batch takes, and no more than there are?"""
+    world = World()
+    way = world.command("way", seconds)
+    found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 6e-3)}, 16, way)
+    assert found.batch == 15
+    assert [len(batch) for batch in way.batches[-found.rounds :]] == [min(calls, found.batch)] * found.rounds
+
+
+def test_what_was_spent_aside_is_left_out():
+    world = World()
+    mine = world.command("mine", 2e-3, overhead=0.010_05)
+    mine.aside = 10e-3
+    found = measured(world, mine, {"eager": world.command("eager", 6e-3)}, inputs=1)
+    assert found.candidate.median_ms == pytest.approx(2.0) and found.ratios[0].speedup == pytest.approx(3.0)
 
 
 def test_every_timing_is_prepared_flushed_run_and_settled():
@@ -144,10 +165,12 @@ def test_every_timing_is_prepared_flushed_run_and_settled():
 def test_turns_interleave_in_random_order():
     """Does every round time each command once, not always in the same order?"""
     world = World()
-    measured(world, world.command("mine", 2e-3), {"eager": world.command("eager", 6e-3)})
-    runs = [what for what in world.log[world.log.index("flush") :] if what in ("mine", "eager", "null")]
-    rounds = [tuple(runs[i : i + 3]) for i in range(0, len(runs), 3)]
-    assert all(set(each) == {"mine", "eager", "null"} for each in rounds)
+    baselines = {name: world.command(name, 6e-3) for name in ("eager", "compiled")}
+    measured(world, world.command("mine", 2e-3), baselines)
+    names = {"mine", "way", *baselines}
+    runs = [what for what in world.log[world.log.index("flush") :] if what in names]
+    rounds = [tuple(runs[i : i + 4]) for i in range(0, len(runs), 4)]
+    assert all(set(each) == names for each in rounds)
     assert len(set(rounds)) >= 4
 
 
@@ -231,13 +254,17 @@ class OnGpu:
     def __init__(self, function, inputs):
         self.function, self.inputs = function, inputs
 
-    def prepare(self):
+    def prepare(self, batch):
         pass
 
     def run(self, batch):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
         for number in batch:
             self.function(*self.inputs[number])
+        end.record()
         clock.synchronize()
+        return clock.Turn(start.elapsed_time(end) / 1e3)
 
     def settle(self, batch):
         pass
@@ -249,8 +276,7 @@ def test_a_copy_twice_as_long_is_half_as_fast():
     inputs = [[torch.rand(2**26, device="cuda")] for _ in range(3)]
     once = OnGpu(lambda x: x.clone(), inputs)
     twice = OnGpu(lambda x: (x.clone(), x.clone()), inputs)
-    null = OnGpu(lambda x: None, inputs)
-    found = clock.measure(once, {"twice": twice}, null, 3, bound_ms=clock.roofline_bound(2 * 2**26 * 4))
+    found = clock.measure(once, {"twice": twice}, twice, 3, bound_ms=clock.roofline_bound(2 * 2**26 * 4))
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.05)
     assert found.conclusive and not found.below_bound
 

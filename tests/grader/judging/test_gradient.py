@@ -495,17 +495,15 @@ def test_eager_is_timed_on_both_ways():
     made = main.Worker(nobody, gpu=False)
     made.model = Baselines()
     made.model.load_reference(instance.build())
-    packed = [[protocol.pack(value) for value in instance.inputs]]
-    like = [protocol.Result("float32", [n], "cpu", None) for n in (2, 3, 4)]
-    made.prepare(protocol.Prepare(packed, [protocol.pack(value) for value in upstream], inputs, parameters, like))
-    assert made.batch(protocol.Batch([0], 1.0, EAGER)) == protocol.Timed()
+    packed, started = ([[protocol.pack(value) for value in values]] for values in (instance.inputs, upstream))
+    made.prepare(protocol.Prepare(packed, started, inputs, parameters))
+    assert made.batch(protocol.Batch([0], EAGER)) == protocol.Timed()
     right = cast(list[torch.Tensor], instance.expected_gradients(upstream))  # three, none of them missing
-    (got,) = made.held
+    ((output, *got),) = made.held
+    assert torch.allclose(output, instance.eager()[0]) and not output.requires_grad
     assert len(got) == len(right) == 3
     assert all(torch.allclose(a.double(), b, rtol=1e-3, atol=1e-4) for a, b in zip(got, right))
-    made.batch(protocol.Batch([0, 0], 1.0, null=True))
-    assert [[one.numel() for one in results] for results in made.held] == [[2, 3, 4]] * 2
-    made.batch(protocol.Batch([0], 1.0, EAGER))
+    made.batch(protocol.Batch([0], EAGER))
     kept = made.held[0]
     made.clear(protocol.Clear())
     assert made.held == [] and not any(one.any() for one in kept)
@@ -516,11 +514,12 @@ def test_a_workers_batch_goes_both_ways():
     nobody: Any = None  # the worker is called here, and gets no orders
     made = main.Worker(nobody, gpu=False)
     made.model = torch.nn.Linear(3, 2)
-    x, up = torch.randn(4, 3), torch.randn(4, 2)
-    made.prepare(protocol.Prepare([[protocol.pack(x)]], [protocol.pack(up)], [0], ["weight"]))
-    made.batch(protocol.Batch([0, 0], 1.0))
-    assert len(made.held) == 2
-    for gx, gweight in made.held:
+    calls = [(torch.randn(4, 3), torch.randn(4, 2)) for _ in range(2)]
+    batches, upstream = ([[protocol.pack(pair[n])] for pair in calls] for n in (0, 1))
+    made.prepare(protocol.Prepare(batches, upstream, [0], ["weight"]))
+    made.batch(protocol.Batch([1, 0]))
+    for (y, gx, gweight), (x, up) in zip(made.held, reversed(calls), strict=True):
+        assert torch.allclose(y, made.model(x))
         assert torch.allclose(gx, up @ made.model.weight) and torch.allclose(gweight, up.t() @ x)
 
 

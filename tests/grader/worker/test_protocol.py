@@ -60,7 +60,7 @@ def test_messages_of_several_threads_arrive_whole(ends):
 
 def test_an_order_arrives_as_it_was_sent(ends):
     judge, worker = ends
-    sent = Order(1, protocol.Batch([0, 2, 1], 3.0))
+    sent = Order(1, protocol.Batch([0, 2, 1]))
     judge.send(sent)
     assert worker.order() == sent
 

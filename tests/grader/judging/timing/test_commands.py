@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grader.judging.clock import Turn
 from grader.judging.timing.commands import Candidate, NotDone, Other, OtherFailed
 from grader.judging.timing.results import NoResult
 from grader.judging.timing.watch import BUSY_SHARE, Canary, Watch
@@ -24,6 +25,7 @@ class Client:
 
     def __init__(self, log, *replies):
         self.log, self.replies = log, list(replies)
+        self.channel = SimpleNamespace(spin_seconds=0.0)
 
     def ask(self, command, seconds, extra_bytes=0):
         self.log.append(command)
@@ -42,6 +44,9 @@ class Reader:
     def read(self, results, calls):
         self.log.append(("read", calls))
 
+    def read_rest(self):
+        self.log.append("read the rest")
+
     def copy(self, call):
         return [f"call {call}"]
 
@@ -56,34 +61,64 @@ class Alone:
         return self.disturbed
 
 
+class Inputs:
+    """Notes what is asked of TimedInputs."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def give(self, numbers):
+        self.log.append(("give", numbers))
+
+    def restore(self, numbers):
+        self.log.append(("restore", numbers))
+
+    def most_seconds(self, count):
+        return 0.0
+
+
 def make_watch(log, disturbed=False) -> Watch:
     process = SimpleNamespace(freeze=lambda: log.append("freeze"), thaw=lambda: log.append("thaw"))
     canary: Any = Alone(disturbed)
     return Watch(canary, process)  # type: ignore[arg-type]
 
 
-def test_others_run_while_the_submission_is_stopped():
-    """Is the submission stopped before each other's turn, once, and started before its own?"""
+def make(kind, log, *replies, reader=None, **options) -> Any:
+    client: Any = Client(log, *replies)
+    return kind(client, 1.0, reader or Reader(log), make_watch(log), Inputs(log), **options)
+
+
+def test_the_submission_gets_its_inputs_in_its_turn_and_runs_in_no_other():
+    """Is the submission stopped but for its turns, and awake with the inputs of the round before when one begins?"""
     log: list[Any] = []
-    watch, reader = make_watch(log), Reader(log)
-    client: Any = Client(log)
-    mine = Candidate(client, 1.0, reader, watch=watch)  # type: ignore[arg-type]
-    other = Other(client, 1.0, reader, "eager", watch=watch)  # type: ignore[arg-type]
-    for command in (mine, other, other, mine):
-        command.prepare()
-        command.run([3, 5])
+    mine = make(Candidate, log, protocol.Timed([], 0.5), protocol.Timed([], 0.5))
+    other = make(Other, log, protocol.Timed([], 0.5), protocol.Timed([], 0.25), model="eager", trusted=True)
+    turns = []
+    for command in (mine, other):
+        command.prepare([3, 5])
+        log.append("begin")
+        turns.append(command.run([3, 5]))
+        log.append("end")
         command.settle([3, 5])
-    ping, clear = protocol.Batch([], 1.0), protocol.Clear()
-    theirs = [ping, protocol.Batch([3, 5], 1.0, "eager"), ("read", 2), clear]
-    own = [ping, protocol.Batch([3, 5], 1.0), ("read", 2)]
-    assert log == [*own, "freeze", *theirs, *theirs, "thaw", *own]
+    timed = ["begin", ("give", [3, 5]), protocol.Batch([3, 5]), ("read", 2), "end"]
+    own = ["thaw", protocol.Batch([3, 5]), *timed, "read the rest", "freeze"]
+    theirs = ["begin", protocol.Batch([3, 5], "eager"), ("read", 2), "end", "read the rest", protocol.Clear()]
+    assert log == [*own, "freeze", protocol.Batch([3, 5], "eager"), *theirs]
+    # what a submission says of its own time is not heeded
+    assert turns == [Turn(), Turn(work=0.25)] and mine.claims == [0.5]
     assert mine.kept in ((3, ["call 0"]), (5, ["call 1"]))
+
+
+def test_each_turn_has_its_inputs_whole_where_models_may_modify_them():
+    log: list[Any] = []
+    make(Other, log, model="eager", may_modify=True).prepare([3, 5])
+    restored = ("restore", [3, 5])
+    assert log == ["freeze", restored, protocol.Batch([3, 5], "eager"), restored]
 
 
 def test_every_call_may_be_the_one_that_is_kept():
     """Can the submission not know which call's results are compared whole?"""
-    log: list[Any] = []
-    mine = Candidate(Client(log), 1.0, Reader(log), watch=make_watch(log))  # type: ignore[arg-type]
+    mine = make(Candidate, [])
     kept = set()
     for _ in range(200):
         mine.settle([10, 11, 12, 13])
@@ -94,48 +129,39 @@ def test_every_call_may_be_the_one_that_is_kept():
 
 @pytest.mark.parametrize("reply", [Gone("died", None), Late(1.0, None), protocol.Failure("exception", "E", "broke")])
 def test_a_baseline_that_fails_is_not_the_submissions_fault(reply):
-    log: list[Any] = []
-    watch = make_watch(log)
-    for method, arguments in (("prepare", ()), ("run", ([0],)), ("settle", ([0],))):
-        other = Other(Client(log, reply), 1.0, Reader(log), watch=watch)  # type: ignore[arg-type]
+    for method in ("prepare", "run", "settle"):
         with pytest.raises(OtherFailed):
-            getattr(other, method)(*arguments)
-        mine = Candidate(Client(log, reply), 1.0, Reader(log), watch=watch)  # type: ignore[arg-type]
+            getattr(make(Other, [], reply), method)([0])
         if method != "settle":
             with pytest.raises((Gone, Late, NotDone)):
-                getattr(mine, method)(*arguments)
+                getattr(make(Candidate, [], reply), method)([0])
 
 
 def test_a_result_that_cannot_be_read_is_put_down_to_its_worker():
-    log: list[Any] = []
-    watch = make_watch(log)
-
-    def fail(results, calls):
+    def fail(*_):
         raise NoResult("a result is nowhere")
 
-    reader: Any = SimpleNamespace(read=fail)
-    with pytest.raises(NoResult):
-        Candidate(Client(log), 1.0, reader, watch=watch).run([0])  # type: ignore[arg-type]
-    with pytest.raises(OtherFailed, match="nowhere"):
-        Other(Client(log), 1.0, reader, watch=watch).run([0])  # type: ignore[arg-type]
+    reader: Any = SimpleNamespace(read=fail, read_rest=fail)
+    for method in ("run", "settle"):
+        with pytest.raises(NoResult):
+            getattr(make(Candidate, [], reader=reader), method)([0])
+        with pytest.raises(OtherFailed, match="nowhere"):
+            getattr(make(Other, [], reader=reader), method)([0])
 
 
 def test_a_reply_without_results_is_none():
-    log: list[Any] = []
-    mine = Candidate(Client(log, protocol.Done()), 1.0, Reader(log), watch=make_watch(log))  # type: ignore[arg-type]
     with pytest.raises(NotDone):
-        mine.run([0])
+        make(Candidate, [], protocol.Done()).run([0])
 
 
 def test_disturbed_turns_are_counted():
     """Is a measurement in doubt where more than a share of the others' turns was disturbed, before or after?"""
-    log: list[Any] = []
-    watch = make_watch(log)
+    watch = make_watch([])
     canary: Any = watch.canary
     for number in range(20):
         canary.disturbed = number < 20 * BUSY_SHARE
         watch.begin_other()
-        canary.disturbed = False
+        canary.disturbed = canary.disturbed and number % 2
         watch.end_other()
     assert (watch.turns, watch.disturbed) == (20, 4) and not watch.is_disturbed()
     watch.begin_other()
@@ -163,12 +189,11 @@ def test_a_frozen_worker_stands_still_with_all_that_it_started(tmp_path):
     supervisor = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1], sys.argv[2]])"
     popen = subprocess.Popen([sys.executable, "-c", supervisor, COUNTS, str(tmp_path)])
     made = Process.__new__(Process)
-    made.popen = popen
+    made.popen, made.stopped = popen, set()
     try:
         files = [tmp_path / "parent", tmp_path / "child"]
         wait_until(lambda: all(file.exists() for file in files))
         made.freeze()
-        time.sleep(0.1)
         sizes = [file.stat().st_size for file in files]
         time.sleep(0.3)
         assert [file.stat().st_size for file in files] == sizes

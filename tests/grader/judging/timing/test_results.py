@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from grader.judging.timing.results import FAR_SHARE, SAMPLES, NoResult, Probe, are_alike, draw_places
+from grader.judging.timing.results import FAR_SHARE, READ_AT_ONCE, SAMPLES, NoResult, Probe, are_alike, draw_places
 from grader.worker.channel import ChannelError
 from grader.worker.protocol import Location
 
@@ -43,6 +43,7 @@ def test_elements_are_read_in_row_major_order_whatever_the_layout():
     (places,) = draw_places([plain])
     probe.draw([places])
     probe.read([[at("plain", plain)], [at("other", other)]], 2)
+    probe.read_rest()
     assert torch.equal(probe.values[0][0], places.float()) and torch.equal(probe.values[1][0], places.float())
     assert torch.equal(probe.copy(1)[0], plain) and probe.copy(1)[0].is_contiguous()
     assert len(places) == SAMPLES
@@ -66,6 +67,24 @@ def test_what_is_not_there_is_reported(results, says):
     probe.draw(draw_places([like]))
     with pytest.raises(NoResult, match=says):
         probe.read(results, 1)
+
+
+def test_a_few_results_are_read_at_once_and_the_others_next():
+    """Are elements that were read within the time kept, those of the others read later, and which is which unknown?"""
+    memory = {f"call{n}": torch.zeros(50) for n in range(20)}
+    probe, early = make_probe(torch.zeros(50), **memory), []
+    for _ in range(2):
+        for one in memory.values():
+            one.zero_()
+        probe.draw(draw_places([torch.zeros(50)]))
+        probe.read([[at(name, one)] for name, one in memory.items()], 20)
+        for one in memory.values():
+            one.fill_(1.0)  # too late for those that were read
+        probe.read_rest()
+        assert all(len(set(values.tolist())) == 1 for (values,) in probe.values)
+        early.append({call for call, (values,) in enumerate(probe.values) if not values.any()})
+        assert len(early[-1]) == READ_AT_ONCE
+    assert early[0] != early[1]
 
 
 def test_other_elements_are_read_each_time():
