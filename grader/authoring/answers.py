@@ -16,9 +16,12 @@ from grader.problems.skeletons import CLOSE, DEFECT, INSTEAD, OPEN, skeleton
 from simt.frontend.tokens import tokenize
 
 WINDOW = 20  # tokens that are compared at once
-RUN = 40  # tokens in a row that give an answer away, four to five lines; the longest idiom of the course has 39
+RUN = (
+    48  # tokens in a row that give an answer away, about five lines; the longest idiom, indices of 4-D tensors, has 47
+)
 SHARE = 0.6  # of an answer's windows, wherever they stand: statements in another order
 WHOLE = 0.9  # of an answer that is shorter than RUN
+MANY_LINES = 4  # that begin with a mark of a diff
 DEPTH = 3  # comments in strings in comments
 
 DROPPED = set("{};\\\"'`") | set("const constexpr __restrict__ static inline volatile unsigned signed".split())
@@ -26,9 +29,11 @@ TYPES = set("int long short char bool float double half auto size_t int64_t int3
 TYPE = "type"
 KEPT = set(
     "if else for while do return break continue switch case sizeof template typename struct class true false nullptr "
-    "void this new delete threadIdx blockIdx blockDim gridDim x y z w torch at std dim3 float4 float2 "
+    "void this new delete threadIdx blockIdx blockDim gridDim torch at std dim3 float4 float2 "
     "def lambda in not and or is None True False self import from with as".split()
 )
+QUOTED = re.compile(r"^[ \t]*[+>|-]", re.MULTILINE)  # lines of a diff, or quoted in Markdown
+MEMBERS = set("xyzw")  # of threadIdx and of vectors; elsewhere they are variables
 ESCAPE = re.compile(r"\\(n|t|r|\\|\"|'|\n)")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
 NAME = re.compile(r"[A-Za-z_]\w*\Z")
@@ -77,7 +82,7 @@ def _read_code(text: str, line: int, code: Stream, comments: list[tuple[str, int
             if depth:
                 _read_code(_unescape(token.text), at, code, comments, depth - 1)
         elif token.kind != "space" and token.text not in DROPPED:
-            code.add(_normalise(token.text), at)
+            code.add(_normalise(token.text, code.tokens[-1:]), at)
     if directive:
         comments.append(("".join(directive), line))
 
@@ -88,9 +93,12 @@ def _unescape(literal: str) -> str:
     return ESCAPE.sub(lambda match: ESCAPES.get(match[1], match[1]), inside)
 
 
-def _normalise(token: str) -> str:
+def _normalise(token: str, before: list[str]) -> str:
+    """Return what stands for a token after another one: a type, a number without its suffix, a vector's member."""
     if token in TYPES:
         return TYPE
+    if token in MEMBERS and before == ["."]:
+        return f".{token}"
     number = NUMBER.match(token)
     return number[1] if number else token
 
@@ -183,7 +191,8 @@ class Answers:
     def find(self, text: str, but: str = "") -> list[Find]:
         """Return what a text gives away of the answers, other than of the exercise `but`: the most of each exercise."""
         found: dict[str, list[Find]] = {}
-        for stream in read_streams(text):
+        quoted = [QUOTED.sub("", text)] if len(QUOTED.findall(text)) >= MANY_LINES else []
+        for stream in (stream for each in (text, *quoted) for stream in read_streams(each)):
             hits: dict[int, dict[int, set[int]]] = {}
             for at, window in self._read_windows(stream.tokens):
                 for number, position in self._windows.get(window, ()):

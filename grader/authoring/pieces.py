@@ -63,11 +63,10 @@ def read_folder(folder: Path) -> Iterator[Found]:
             yield Unreadable(place, "it is a link or no file")
         elif file.suffix == ".pack" and file.parent.name == "pack":
             for data in _read_pack(file.parent.parent.parent):
-                yield (
-                    Unreadable(place, "git cannot read it")
-                    if data is None
-                    else (yield from _read(f"{place}, an object", data, seen))
-                )
+                if data is None:
+                    yield Unreadable(place, "git cannot read it")
+                else:
+                    yield from _read(f"{place}, an object", data, seen)
         elif file.stat().st_size > MOST_BYTES:
             yield Unreadable(place, f"it has more than {MOST_BYTES >> 20} MiB")
         else:
