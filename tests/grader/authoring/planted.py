@@ -51,9 +51,8 @@ DISGUISES: dict[str, Callable[[str], str]] = {
 
 
 def make_cell(source: str, **more: object) -> dict[str, object]:
-    return {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], **more} | {
-        "source": source.splitlines(keepends=True)
-    }
+    lines = source.splitlines(keepends=True)
+    return {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "source": lines, **more}
 
 
 def write_notebook(folder: Path, *cells: dict[str, object]) -> None:

@@ -131,9 +131,11 @@ def test_targets_and_names_that_cannot_be(course, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "a").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for folder, archive in (("full", None), ("full/a", None), ("link", None), (None, "full/a"), (None, "link")):
+    here = {name: tmp_path / name for name in ("full", "full/a", "link")}
+    targets = [(path, None) for path in here.values()] + [(None, path) for path in here.values()]
+    for folder, archive in targets:
         with pytest.raises(release.ReleaseError, match=r"\.$"):
-            release.make_release(choice, folder and tmp_path / folder, archive and tmp_path / archive, root=course)
+            release.make_release(choice, folder, archive, root=course)
     with pytest.raises(release.ReleaseError, match="12 is neither a lesson"):
         release.choose(["12"], course)
     (course / "lessons" / "data").symlink_to("/etc/passwd")
