@@ -110,7 +110,7 @@ def make_release(
         _copy(choice, tree, root)
         _write_exercises(choice, answers, tree, root)
         _write_pages(choice, tree, root)
-        leaks = find_leaks(tree, answers)
+        leaks = find_leaks(tree, answers, solved, root)
         if leaks:
             raise LeakError(leaks)
         packed = Path(made) / "packed.zip"

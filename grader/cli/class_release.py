@@ -80,7 +80,7 @@ def find_class_leaks(paths: tuple[Path, ...], solved: tuple[str, ...]) -> None:
             answers = Answers(name for name in exercises() if name not in solved)
         except ExerciseError as error:
             raise click.UsageError(str(error)) from None
-        every = [find_leaks(path, answers) for path in paths]
+        every = [find_leaks(path, answers, solved) for path in paths]
     for leaks in every:
         _show_leaks(leaks)
         _show_taught(leaks)
@@ -117,7 +117,10 @@ def _errors_shown() -> Iterator[None]:
 def _show_leaks(leaks: Leaks) -> None:
     from grader.reports.terminal import line
 
-    texts = [*(f"{leak}." for leak in leaks.found), *(f"{one.place}: {one.why}." for one in leaks.unread)]
+    texts = [
+        *(f"{leak}." for leak in (*leaks.found, *leaks.copies)),
+        *(f"{one.place}: {one.why}." for one in leaks.unread),
+    ]
     for text in texts[:MOST_SHOWN]:
         click.echo(line(text), err=True)
     if len(texts) > MOST_SHOWN:

@@ -2,6 +2,7 @@
 
 import random
 import re
+import shutil
 
 import pytest
 
@@ -104,6 +105,18 @@ def test_a_hidden_answer_is_found(answers, tmp_path, place):
     leaks = find_leaks(tmp_path, answers)
     assert [leak.find.exercise for leak in leaks.found if named in leak.place].count("conv2d") == 1, leaks
     assert not leaks.unread
+
+
+def test_a_copy_of_a_step_or_a_specimen_is_found(answers, tmp_path):
+    """Is it found where it holds the answer of no exercise, whatever its name?"""
+    kept = ["kernels_ref/groupnorm/steps/01_naive.py", "kernels_ref/conv2d_tensor_core/split.py"]
+    kept += ["tests/specimens/scale_maxpool_clamp_scale_after_max.py"]
+    for number, name in enumerate(kept):
+        shutil.copy(ROOT / name, tmp_path / f"{number}.txt")
+    leaks = find_leaks(tmp_path, answers)
+    assert [(one.place, one.of) for one in leaks.copies] == [
+        (f"{n}.txt", name) for n, name in enumerate(kept)
+    ] and leaks
 
 
 def test_a_tag_lets_a_cell_show_a_part_and_not_all(answers, tmp_path):
