@@ -230,22 +230,13 @@ def verdict_parts(
     source: the submission's text. times: show seconds, which change in every run. note: a remark below the title.
     lead: the line that fault localization found; it replaces the lines that the text alone makes suspect.
     """
-    where = where or (lambda line: f"line {line}")
-    source = cut_lines(source)
+    where = where or _name_line
     word = terminal.WORDS.get(verdict.outcome, verdict.outcome.value)
     parts: list[object] = [Words(f"{verdict.problem}: {word}", "title", verdict.outcome.value)]
     parts += [Words(note, "soft")] if note else []
     parts.append(_stages(verdict, times))
     parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
-    failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
-    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
-    given = exercises.outside_places(source, verdict.problem)
-    for number, stage in enumerate(failed):
-        made = _failure(stage, source, where, number > 0, found, given)
-        made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
-        parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
-        parts += [Words(moved(lead.words, where)), at_lead(lead, source, where)] if number == 0 and lead else []
-        parts += [Image(picture) for picture in pictures] if number == 0 else []
+    parts += failure_parts(verdict, source, pictures, where, lead)
     if any(stage.measurements for stage in verdict.stages):
         rows = [(one.name, f"{one.value:.4g} {one.unit}") for stage in verdict.stages for one in stage.measurements]
         parts += [Words("Measured", "lead"), Table(rows)]
@@ -253,6 +244,36 @@ def verdict_parts(
         lines = clean(verdict.output).strip().splitlines()[-terminal.OUTPUT_LINES :]
         parts += [Words("It printed", "lead"), Words("\n".join(line[:200] for line in lines))]
     return parts
+
+
+def failure_parts(
+    verdict: Verdict,
+    source: str,
+    pictures: Sequence[Drawn],
+    where: Where | None = None,
+    lead: fault_localization.Lead | None = None,
+) -> list[object]:
+    """Return the parts for each stage that did not pass: its sentence, evidence, lines and pictures; none if all did.
+
+    The arguments are those of verdict_parts.
+    """
+    where = where or _name_line
+    source = cut_lines(source)
+    failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
+    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
+    given = exercises.outside_places(source, verdict.problem) if failed else set()
+    parts: list[object] = []
+    for number, stage in enumerate(failed):
+        made = _failure(stage, source, where, number > 0, found, given)
+        made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
+        parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
+        parts += [Words(moved(lead.words, where)), at_lead(lead, source, where)] if number == 0 and lead else []
+        parts += [Image(picture) for picture in pictures] if number == 0 else []
+    return parts
+
+
+def _name_line(line: int) -> str:
+    return f"line {line}"
 
 
 def cut_lines(source: str) -> str:
@@ -275,7 +296,7 @@ def _failure(stage: Stage, source: str, where: Where, explains: bool, found: boo
     """Return the parts of one stage that did not pass. explains: it gives the reason for an earlier stage. found: some
     stage knows the wrong line. given: lines outside of the exercise's marked places.
     """
-    sentence = moved(clean(stage.message), where)
+    sentence = moved(stage.message, where)
     lead = "What the checks found in a case that fails" if explains else f"Stage {stage.name.value}"
     parts: list[object] = [Words(lead, "lead"), Words(sentence, "text", stage.status.value)]
     parts += [Words(advice)] if (advice := terminal.advice(stage)) else []
