@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,6 +156,7 @@ def export_grades(file: Path, sheet: Path | None, moodle: Path | None, problem: 
     Exit status 2 if the platform's table cannot be used, 3 if FILE cannot be written; what it held before stays then.
     """
     from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make_csv
+    from grader.classroom.files import replace_file
     from grader.classroom.roster import RosterError, read_text
 
     if (moodle is None) != (problem is None) or (sheet and moodle):
@@ -174,27 +174,13 @@ def export_grades(file: Path, sheet: Path | None, moodle: Path | None, problem: 
     except (ExportError, RosterError) as error:
         raise click.UsageError(str(error)) from None
     try:
-        _replace(file, text)
+        replace_file(file, text)
     except OSError as error:
         click.echo(f"{file} cannot be written ({error.strerror}).", err=True)
         click.get_current_context().exit(CANNOT)
     for remark in remarks:
         click.echo(remark, err=True)
     click.echo(f"written: {file}")
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file that its owner alone may read, in one step: what it held stays if that fails."""
-    new = None
-    try:
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8", newline="") as opened:
-            new = Path(opened.name)
-            opened.write(text)
-        new.replace(file)
-    except BaseException:
-        if new:
-            new.unlink(missing_ok=True)
-        raise
 
 
 def _read(journal: Journal, course: Course, students: list[Student], folder: Path) -> Gradebook:
