@@ -46,7 +46,9 @@ def test_lock_satisfies(requirement):
 def test_conda_agrees():
     """Does environment.yml ask for the same packages and versions as pyproject.toml?"""
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    conda_specifiers = {r.name: r.specifier for r in map(Requirement, (d for d in conda if isinstance(d, str)))}
+    from_pip = [each for entry in conda if isinstance(entry, dict) for each in entry["pip"] if each != "-e ."]
+    named = [*(entry for entry in conda if isinstance(entry, str)), *from_pip]  # conda need not have the latter
+    conda_specifiers = {r.name: r.specifier for r in map(Requirement, named)}
     python = conda_specifiers["python"]
     expected = {CONDA_NAMES.get(r.name, r.name): r.specifier for r in wanted()}
     assert {k: v for k, v in conda_specifiers.items() if k not in CONDA_ONLY} == expected
@@ -56,7 +58,7 @@ def test_conda_agrees():
 def test_each_dependency_has_a_reason():
     """Does every requirement's line in pyproject.toml end with a comment?"""
     text = (ROOT / "pyproject.toml").read_text()
-    lines = [line for line in text.splitlines() if re.match(r'\s+"[a-z-]+(\[[a-z]+\])?>=', line)]
+    lines = [line for line in text.splitlines() if re.match(r'\s+"[a-z0-9-]+(\[[a-z]+\])?>=', line)]
     assert len(lines) == len(wanted())
     assert not [line for line in lines if not re.search(r"# \S.*\S", line)]
 

@@ -45,6 +45,7 @@ TYPES = {
 CHOICES = {
     "allow": '"all", or a list of operators such as ["mm"]',
     "counts": '"best" or "last"',
+    "leaderboard": '"off", "pseudonyms" or "names"',
     "unmeasured": '"left_out", "full" or "none"',
 }
 
@@ -114,7 +115,7 @@ class ProblemRules(_Table):
 
     file: the problem's model.py where it is another one than the course kit's, with hidden cases for instance; relative
     to course.toml. allow: operators that a submission may use, as ALLOWED_OPERATORS in a problem file. points, speed:
-    in place of the course's.
+    in place of the course's. leaderboard: whether the pages for students list who is fastest, and by which names.
     """
 
     due: Any = None  # a datetime or a date: msgspec has no union of the two
@@ -123,6 +124,7 @@ class ProblemRules(_Table):
     allow: list[Text] | Literal["all"] | None = None
     points: Points | None = None
     speed: Speed | None = None
+    leaderboard: Literal["off", "pseudonyms", "names"] = "off"
 
 
 class Course(_Table):

@@ -10,6 +10,7 @@ import click
 
 from grader.cli.class_grade import grade_class, regrade_class
 from grader.cli.class_grades import adjust_grade, explain_grade, export_grades, show_grades
+from grader.cli.class_pages import make_pages
 from grader.cli.class_release import find_class_leaks, release_course
 from grader.cli.options import course_option
 
@@ -25,8 +26,8 @@ def class_group() -> None:
     """Grade a class: one folder with course.toml, what was handed in, and the grades."""
 
 
-COMMANDS = (grade_class, regrade_class, show_grades, explain_grade, adjust_grade, export_grades)
-for command in (*COMMANDS, release_course, find_class_leaks):
+GRADES = (grade_class, regrade_class, show_grades, explain_grade, adjust_grade, export_grades)
+for command in (*GRADES, make_pages, release_course, find_class_leaks):
     class_group.add_command(command)
 
 

@@ -50,6 +50,10 @@ def test_deadlines(tmp_path, due, zone, utc):
     [
         ("title = 3\n[problems.groupnorm]\n", "line 1: `title`: Expected a text, got a whole number."),
         (BASE + 'weight = "a"\n', "line 4: `problems.groupnorm.weight`: Expected a number, got a text."),
+        (
+            BASE + 'leaderboard = "on"\n',
+            '`problems.groupnorm.leaderboard`: Write "off", "pseudonyms" or "names".',
+        ),
         (BASE + "weigth = 2\n", "line 4: `problems.groupnorm.weigth`: There is no such key here."),
         (BASE + "[problems.group_norm]\n", "line 4: `problems.group_norm`: The course kit has no problem of this name"),
         (BASE + "[problems.groupnrm]\n", "Is groupnorm meant?"),
