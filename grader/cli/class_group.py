@@ -12,6 +12,7 @@ from grader.cli.class_grade import grade_class, regrade_class
 from grader.cli.class_grades import adjust_grade, explain_grade, export_grades, show_grades
 from grader.cli.class_pages import make_pages
 from grader.cli.class_release import find_class_leaks, release_course
+from grader.cli.class_similar import rank_similar
 from grader.cli.options import course_option
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def class_group() -> None:
 
 
 GRADES = (grade_class, regrade_class, show_grades, explain_grade, adjust_grade, export_grades)
-for command in (*GRADES, make_pages, release_course, find_class_leaks):
+for command in (*GRADES, rank_similar, make_pages, release_course, find_class_leaks):
     class_group.add_command(command)
 
 
