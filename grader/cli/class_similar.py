@@ -151,10 +151,10 @@ def _make_json(parts: list[Part]) -> str:
 
 def _write(file: Path, text: str) -> None:
     """Write a file that its owner alone may read; exit with a sentence if that fails."""
-    from grader.cli.class_grades import _replace
+    from grader.classroom.files import replace_file
 
     try:
-        _replace(file, text)
+        replace_file(file, text)
     except OSError as error:
         click.echo(f"{file} cannot be written ({error.strerror}).", err=True)
         click.get_current_context().exit(CANNOT)
