@@ -71,14 +71,12 @@ IN_ORDER = How()
 REVERSED = How("reverse", "front")
 CHECKED = How(guard=None, check=True)
 IDLE = How(idle=True)
-# Runs are repeated so often where they launch other kernels than before: a file may try one of many in each call
-# before it chooses one.
-MAX_REPETITIONS = 8
 
 
 class Session:
     """A worker that has loaded the submission. Each method raises FindingError where the submission is at fault.
 
+    It stays whole: every command shares the worker, the memory that it maps, and what simt's runtime reports of it.
     renamed: weights that Model and the constructed ModelNew name differently, as (name in Model, name in ModelNew).
     """
 
@@ -146,20 +144,21 @@ class Session:
 
     def run_forward(self, trial: Trial, how: How = IN_ORDER, calls: int = 1) -> list[Call]:
         """Call forward so many times on the case's inputs and compare each result with the expected outputs."""
-        reply = self._forward(trial, how, calls)
+        reply = self.forward(trial, how, calls)
         if len(reply.runs) != calls:
             raise FindingError(findings.of_nonsense(trial.case.name))
         if self.client.monitor is not None:
             facts.confirm_launches([run.launches for run in reply.runs], self.client.report, trial.case.name)
         made = []
         for position, run in enumerate(reply.runs, -calls):  # the last calls since the last release_memory()
-            outputs = self._collect_outputs(trial, run, position)
+            outputs = self.collect_outputs(trial, run, position)
             difference = tolerance.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
-            run.launches = self._list_launches(run.launches)
+            run.launches = self.list_launches(run.launches)
             made.append(Call(run, outputs, difference, self.exchange.modified(run, position), self._writes(position)))
         return made
 
-    def _list_launches(self, claimed: list[protocol.Launch]) -> list[protocol.Launch]:
+    def list_launches(self, claimed: list[protocol.Launch]) -> list[protocol.Launch]:
+        """Return a run's launches: those that simt's runtime reports, where it does."""
         return facts.list_launches(claimed, self.client.report) if self.client.monitor is not None else claimed
 
     def _writes(self, position: int) -> dict[int, Write]:
@@ -178,83 +177,8 @@ class Session:
         if isinstance(self.exchange, LentMemory):
             self.exchange.begin("end" if how.check else how.guard)
 
-    def find_with_checks(self, trial: Trial) -> Finding | None:
-        """Construct and call the model with all of simt's checks on; return what they, or the call itself, found.
-
-        They find accesses out of bounds, races, memory that is read before it is written, … None on a GPU.
-        """
-        if self.gpu:
-            return None
-        try:
-            expected, launched = trial.kinds, set()
-            for repetition in range(1 + MAX_REPETITIONS):
-                calls = min(2, 1 + repetition)  # a kernel may be launched from the second call on
-                if repetition:
-                    expected = self._list_kinds(trial, IN_ORDER)
-                found = self._run_checks(trial, calls)
-                launched |= set(self.client.report.kinds)
-                missing = facts.find_missing(expected, launched)
-                if found or not missing:
-                    return self.explain_check(found, trial)
-        except FindingError as error:
-            return error.finding
-        return facts.contradict_launches(missing, "when simt's checks are on", trial.case.name).finding
-
-    def _run_checks(self, trial: Trial, calls: int) -> list[protocol.Found]:
-        """Return what the checks find. Raises FindingError where they find nothing and an output is wrong."""
-        self.construct(trial, "end")
-        reply = self._forward(trial, CHECKED, calls)
-        if has_leak(reply.found):
-            report = self.client.report
-            reply.found = keep_lasting_leaks(reply.found, self._forward(trial, CHECKED, calls).found)
-            self.client.report = report
-        elif not reply.found:
-            self._compare_checked(trial, reply, calls)
-        return reply.found
-
-    def _compare_checked(self, trial: Trial, reply: protocol.Outputs, calls: int) -> None:
-        """Raise FindingError where a checked call returned a wrong output, and the plain calls the expected one."""
-        if len(reply.runs) != calls:
-            raise FindingError(findings.of_nonsense(trial.case.name))
-        for position, run in enumerate(reply.runs, -calls):
-            outputs = self._collect_outputs(trial, run, position)
-            difference = tolerance.compare(outputs, trial.expected, trial.eager, trial.case, trial.noise)
-            if difference is not None and trial.difference is None:
-                finding = findings.of_difference(difference, self._list_launches(run.launches))
-                finding.evidence[0].detail = "got: in a call with simt's checks on"
-                raise FindingError(finding)
-
-    def _list_kinds(self, trial: Trial, how: How) -> set[Kind]:
-        """Return what two plain calls of a new model launch. Raises FindingError where they return a wrong output.
-
-        A file that caches or chooses kernels at its first call may launch others than before.
-        """
-        self.construct(trial, how.guard)
-        for call in self.run_forward(trial, how, calls=2):
-            if call.difference is not None and trial.difference is None:
-                raise FindingError(findings.of_difference(call.difference, call.run.launches))
-        return set(self.client.report.kinds)
-
-    def run_reversed(self, trial: Trial) -> Call:
-        """Call a new model with threads in reverse order. Raises FindingError where it launches other kernels."""
-        expected, launched = trial.kinds, set()
-        for repetition in range(1 + MAX_REPETITIONS):
-            calls = min(2, 1 + repetition)
-            if repetition:  # a kernel may be chosen by the address of a tensor
-                expected = self._list_kinds(trial, How(guard=REVERSED.guard))
-            self.construct(trial, REVERSED.guard)
-            call = self.run_forward(trial, REVERSED, calls)[0]
-            launched |= set(self.client.report.kinds)
-            missing = facts.find_missing(expected, launched)
-            if call.difference is not None or not missing:
-                return call
-        raise facts.contradict_launches(missing, "when threads run in reverse order", trial.case.name)
-
-    def explain_check(self, found: list[protocol.Found], trial: Trial) -> Finding | None:
-        """Return the first of what the checks found, at its line of the submission."""
-        return findings.of_check(found[0], self.source, self.client.sources, trial.case.name) if found else None
-
-    def _forward(self, trial: Trial, how: How, calls: int) -> protocol.Outputs:
+    def forward(self, trial: Trial, how: How, calls: int) -> protocol.Outputs:
+        """Call forward so many times on the case's inputs; return what the worker says of it."""
         size = sum(t.numel() * t.element_size() for t in trial.eager)
         self._begin(how)
         command = protocol.Forward(
@@ -291,7 +215,7 @@ class Session:
         element = max(4, min(one.element_size() for one in floating))  # halves are compared as they come from floats
         return dataclasses.replace(orders, record=element, least=least)
 
-    def _collect_outputs(self, trial: Trial, run: protocol.Run, position: int) -> list[torch.Tensor]:
+    def collect_outputs(self, trial: Trial, run: protocol.Run, position: int) -> list[torch.Tensor]:
         """Return a run's tensors; one that was not sent has its shape and dtype alone, on the device "meta"."""
         case = trial.case.name
         if mismatch := _kind_mismatch(trial, run):
@@ -359,7 +283,7 @@ class Session:
         reply.found = self._find_defects(reply.found, case) if how.check else []
         if self.client.monitor is not None:
             facts.confirm_launches([reply.launches], self.client.report, case)
-        reply.launches = self._list_launches(reply.launches)
+        reply.launches = self.list_launches(reply.launches)
         kinds |= set(self.client.report.kinds)
         if not reply.graph or reply.found:
             return Pass(reply, [], kinds=kinds)
@@ -398,20 +322,6 @@ class Session:
             if self.client.process.alive():
                 self.query(protocol.Release(), "the release", None)
         self.exchange.free()
-
-
-def has_leak(found: list[protocol.Found]) -> bool:
-    """Return whether memory that a call allocated was still there when it had ended."""
-    return any(one.check == "leak" for one in found)
-
-
-def keep_lasting_leaks(first: list[protocol.Found], second: list[protocol.Found]) -> list[protocol.Found]:
-    """Return the findings of the first of two calls of one model, less leaks that the second call does not have.
-
-    A workspace that is allocated in the first call and used again is no leak.
-    """
-    again = [(one.source, one.line) for one in second if one.check == "leak"]
-    return [one for one in first if one.check != "leak" or (one.source, one.line) in again]
 
 
 def is_like(result: protocol.Result, tensor: torch.Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from grader.judging import findings, kernel_use
+from grader.judging import checked_runs, findings, kernel_use
 from grader.judging.context import Context
 from grader.judging.results import VALUE_REASONS, add_case, add_skipped_case, fail_stage, pick_clearest
 from grader.judging.side_effects import find_side_effects
@@ -68,7 +68,7 @@ def _refine_with_checks(context: Context, case: Case, finding: Finding) -> Findi
     placeless = finding.reason is Reason.out_of_bounds and finding.evidence[0].thread is None
     if finding.fatal or not (placeless or finding.reason is Reason.misaligned):
         return finding
-    checked = context.session.find_with_checks(context.make_trial(case))
+    checked = checked_runs.find_with_checks(context.session, context.make_trial(case))
     if checked is None or checked.reason is not finding.reason:
         # a worker that died in the checks runs no more cases
         return dataclasses.replace(finding, fatal=checked is not None and checked.fatal)

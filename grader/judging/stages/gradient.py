@@ -7,10 +7,11 @@ import dataclasses
 import torch
 
 from grader.judging import facts, findings, gradient_messages, tolerance
+from grader.judging.checked_runs import MAX_REPETITIONS, explain_check, has_leak, keep_lasting_leaks
 from grader.judging.context import Context
 from grader.judging.gradients import compute_expected_gradients, does_rounding_pick
 from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest, skip_stage
-from grader.judging.session import CHECKED, IN_ORDER, MAX_REPETITIONS, REVERSED, How, Pass, has_leak, keep_lasting_leaks
+from grader.judging.session import CHECKED, IN_ORDER, REVERSED, How, Pass
 from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
 from grader.problems.cases import Case, ProblemError
 from grader.verdict import Evidence, Reason, Stage, StageName, Status
@@ -234,15 +235,14 @@ class _GradientCheck:
             one = self._run_like(first, CHECKED, "end", "when simt's checks are on")
             found = one.reply.found
             if has_leak(found):
-                found = keep_lasting_leaks(found, self._run_backward(CHECKED).reply.found)
+                found = keep_lasting_leaks(
+                    found, self.session.run_backward(self.trial, self.right, CHECKED).reply.found
+                )
             elif first is not None and not found and (wrong := self._find_wrong(one)):
                 return wrong
         except FindingError as error:
             return error.finding
-        return self.session.explain_check(found, self.trial)
-
-    def _run_backward(self, how: How) -> Pass:
-        return self.session.run_backward(self.trial, self.right, how)
+        return explain_check(self.session, found, self.trial)
 
     def _run_like(self, first: Pass | None, how: How, guard: str, doing: str) -> Pass:
         """Run forward and backward of a new model. Raises FindingError if it launches other kernels than a plain pass.
@@ -253,12 +253,12 @@ class _GradientCheck:
         for repetition in range(1 + MAX_REPETITIONS):
             if repetition:
                 self.session.construct(self.trial, guard)
-                plain = self._run_backward(How(guard=guard))
+                plain = self.session.run_backward(self.trial, self.right, How(guard=guard))
                 if wrong := self._find_wrong(plain):
                     raise FindingError(wrong)
                 expected = plain.kinds
             self.session.construct(self.trial, guard)
-            one = self._run_backward(how)
+            one = self.session.run_backward(self.trial, self.right, how)
             launched |= one.kinds
             missing = facts.find_missing(expected, launched)
             if one.reply.found or not missing:
@@ -274,21 +274,11 @@ class _GradientCheck:
         modified = [f"`{names[n]}`" for n in inputs] + ["the gradient that came in"] * upstream
         modified = list(dict.fromkeys(modified + [given[n] for n in one.reply.modified if 0 <= n < len(given)]))
         if isinstance(self.session.exchange, GpuMemory):
-            modified += self._find_modified_memory(self.session.exchange)
+            modified += _find_modified_memory(self.session.exchange, names)
         if not modified:
             return None
         message = gradient_messages.describe_modified(modified)
         return Finding(Reason.backward_modified, message, [self._evidence()])
-
-    def _find_modified_memory(self, memory: GpuMemory) -> list[str]:
-        """Return what changed of inputs and upstream gradients, which were shared in this order."""
-        changed = [
-            [isinstance(sent, protocol.Shared) and not same_bits(sent.tensor, value) for sent, value in pairs]
-            for pairs in memory.given[-2:]
-        ]
-        names = self.trial.instance.names()
-        modified = [f"`{names[n]}`" for n, yes in enumerate(changed[0]) if yes]
-        return modified + (["the gradient that came in"] if any(changed[1]) else [])
 
     def _find_nondeterminism(self, first: Pass) -> Finding | None:
         """Run again, on the CPU with threads and blocks in reverse order.
@@ -338,6 +328,16 @@ class _GradientCheck:
         )
         shown = alone or finding
         return Finding(reason, f"{when}, {shown.message[:1].lower()}{shown.message[1:]}", shown.evidence)
+
+
+def _find_modified_memory(memory: GpuMemory, names: list[str]) -> list[str]:
+    """Return what changed of inputs and upstream gradients, which were shared in this order."""
+    changed = [
+        [isinstance(sent, protocol.Shared) and not same_bits(sent.tensor, value) for sent, value in pairs]
+        for pairs in memory.given[-2:]
+    ]
+    modified = [f"`{names[n]}`" for n, yes in enumerate(changed[0]) if yes]
+    return modified + (["the gradient that came in"] if any(changed[1]) else [])
 
 
 def _find_single_item(trial: Trial, right: ExpectedGradients, number: int, got: torch.Tensor) -> str:

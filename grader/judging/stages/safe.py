@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from grader.judging import findings, tolerance
+from grader.judging import checked_runs, findings, tolerance
 from grader.judging.context import Context
 from grader.judging.results import add_case, fail_stage
 from grader.judging.trial import Finding, FindingError, Trial, prepare_trial
@@ -37,7 +37,7 @@ def run(context: Context, stage: Stage) -> None:
 
 def _check(context: Context, trial: Trial) -> Finding | None:
     """Return the first thing that is wrong with a case besides its values."""
-    if finding := context.session.find_with_checks(trial):
+    if finding := checked_runs.find_with_checks(context.session, trial):
         return finding
     return trial.side_findings[0] if trial.side_findings else _find_in_reverse(context, trial)
 
@@ -47,7 +47,7 @@ def _find_in_reverse(context: Context, trial: Trial) -> Finding | None:
     if context.gpu:
         return None
     try:
-        call = context.session.run_reversed(trial)
+        call = checked_runs.run_reversed(context.session, trial)
     except FindingError as error:
         return error.finding
     if trial.difference is None:

@@ -1,5 +1,6 @@
 // Defines the Python module that loads compiled extensions and calls their functions. It is compiled once, so an edited
-// kernel needs no binding code of its own.
+// kernel needs no binding code of its own. It stays whole: arguments, the call and its errors are one path, and each file
+// more would parse torch's headers again.
 // libtorch was built with it, and the layout of RecordFunction depends on it.
 #ifndef NDEBUG
 #define NDEBUG

@@ -1,0 +1,48 @@
+"""Does a worker's timed batch compute what it should, forward alone and both ways, of a submission and of eager?"""
+
+from typing import Any, cast
+
+import torch
+
+from grader.paths import KERNELS_REF
+from grader.problems import problem
+from grader.worker import main, protocol
+from grader.worker.baselines import EAGER, Baselines
+
+
+def test_eager_is_timed_on_both_ways():
+    """Is what is timed beside a NAME_backward forward and backward, with the gradients that autograd gives?"""
+    read = problem.read(KERNELS_REF / "groupnorm" / "model.py")
+    instance = read.instantiate(read.cases()[2], 3)
+    upstream = read.upstream(read.cases()[2], 3, instance.eager())
+    inputs, parameters = instance.differentiable()
+    nobody: Any = None  # the worker is called here, and gets no orders
+    made = main.Worker(nobody, gpu=False)
+    made.model = Baselines()
+    made.model.load_reference(instance.build())
+    packed, started = ([[protocol.pack(value) for value in values]] for values in (instance.inputs, upstream))
+    made.prepare(protocol.Prepare(packed, started, inputs, parameters))
+    assert made.batch(protocol.Batch([0], EAGER)) == protocol.Timed()
+    right = cast(list[torch.Tensor], instance.expected_gradients(upstream))  # three, none of them missing
+    ((output, *got),) = made.held
+    assert torch.allclose(output, instance.eager()[0]) and not output.requires_grad
+    assert len(got) == len(right) == 3
+    assert all(torch.allclose(a.double(), b, rtol=1e-3, atol=1e-4) for a, b in zip(got, right))
+    made.batch(protocol.Batch([0], EAGER))
+    kept = made.held[0]
+    made.clear(protocol.Clear())
+    assert made.held == [] and not any(one.any() for one in kept)
+
+
+def test_a_workers_batch_goes_both_ways():
+    """Does the worker's timed command make gradients once it was given an upstream gradient?"""
+    nobody: Any = None  # the worker is called here, and gets no orders
+    made = main.Worker(nobody, gpu=False)
+    made.model = torch.nn.Linear(3, 2)
+    calls = [(torch.randn(4, 3), torch.randn(4, 2)) for _ in range(2)]
+    batches, upstream = ([[protocol.pack(pair[n])] for pair in calls] for n in (0, 1))
+    made.prepare(protocol.Prepare(batches, upstream, [0], ["weight"]))
+    made.batch(protocol.Batch([1, 0]))
+    for (y, gx, gweight), (x, up) in zip(made.held, reversed(calls), strict=True):
+        assert torch.allclose(y, made.model(x))
+        assert torch.allclose(gx, up @ made.model.weight) and torch.allclose(gweight, up.t() @ x)
