@@ -79,6 +79,11 @@ def make_key(text: str) -> str:
 
 def read_roster(file: Path) -> list[Student]:
     """Return the students of a class list. Raises RosterError."""
+    if not file.exists():
+        raise RosterError(
+            f"{file} is not there: put the class list in it, as Canvas, Moodle or Gradescope exports it, or a CSV file "
+            "with the columns id and name."
+        )
     return parse_roster(read_text(file), str(file))
 
 

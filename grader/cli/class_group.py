@@ -51,7 +51,9 @@ def init_course(folder: Path, title: str, timezone: str, problems: tuple[str, ..
     except course.CourseError as error:
         raise click.UsageError(str(error)) from None
     click.echo(f"written: {file}")
-    click.echo(f"Next: edit it, then run `grader class check {folder}`.")
+    click.echo(
+        f"Next: edit it, run `grader class check {folder}`, and put the class list into {folder / 'roster.csv'}."
+    )
 
 
 @class_group.command(name="check")

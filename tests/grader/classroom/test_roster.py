@@ -77,5 +77,7 @@ def test_lists_that_cannot_be_used(text, says):
 
 
 def test_a_list_that_is_not_there(tmp_path):
-    with pytest.raises(RosterError, match="cannot be read"):
+    with pytest.raises(RosterError, match="is not there: put the class list in it"):
         read_roster(tmp_path / "roster.csv")
+    with pytest.raises(RosterError, match="cannot be read"):
+        read_roster(tmp_path)
