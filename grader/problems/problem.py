@@ -179,13 +179,14 @@ class Problem:
         """Execute the file with these literals replaced; values derived from them follow, and --set's win."""
         overrides = overrides | self.overrides
         key = hashlib.sha256(repr((str(self.path), overrides)).encode()).hexdigest()[:12]
-        if key not in self._codes:  # inputs are drawn many times while a submission is timed
-            tree = replace_literals(self.tree, overrides, self.path)
-            self._codes[key] = compile(tree, str(self.path), "exec", dont_inherit=True)
+        # inputs are drawn many times while a submission is timed
+        tree = None if key in self._codes else replace_literals(self.tree, overrides, self.path)
         module = types.ModuleType(f"problem_{self.name}_{key}")
         module.__file__ = str(self.path)
         sys.modules[module.__name__] = module  # dataclasses and torch.compile look a class's module up
         with self._blame("the file"):
+            if tree is not None:
+                self._codes[key] = compile(tree, str(self.path), "exec", dont_inherit=True)
             exec(self._codes[key], module.__dict__)
         return module
 

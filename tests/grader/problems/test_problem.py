@@ -104,6 +104,13 @@ def test_a_function_that_raises_is_named(write, old, new, says):
     assert says in str(caught.value)
 
 
+def test_a_file_that_parses_and_does_not_compile_is_reported(tmp_path):
+    path = tmp_path / "early.py"
+    path.write_text("import torch\n\nreturn 3\n")
+    with pytest.raises(ProblemError, match="outside"):
+        problem.read(path)
+
+
 def test_a_missing_file_is_reported(tmp_path):
     """Is a path that leads nowhere one sentence?"""
     with pytest.raises(ProblemError, match="cannot be read"):
