@@ -26,6 +26,10 @@ Amount = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 Days = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 Minutes = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=1000, pattern=r"\A[^\r\n]*\Z")]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Memory = Annotated[str, msgspec.Meta(pattern=r"\A[0-9]+(\.[0-9]+)? ?[KMGT]i?B\Z")]
+Walltime = Annotated[str, msgspec.Meta(pattern=r"\A([0-9]+-)?[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?\Z")]
 
 
 # msgspec's words for types -> those of this module's messages
@@ -45,6 +49,8 @@ TYPES = {
 CHOICES = {
     "allow": '"all", or a list of operators such as ["mm"]',
     "counts": '"best" or "last"',
+    "memory": 'a size such as "16 GB"',
+    "walltime": 'a time such as "02:00:00" or "1-12:00:00"',
     "leaderboard": '"off", "pseudonyms" or "names"',
     "unmeasured": '"left_out", "full" or "none"',
 }
@@ -127,6 +133,31 @@ class ProblemRules(_Table):
     leaderboard: Literal["off", "pseudonyms", "names"] = "off"
 
 
+class Slurm(_Table):
+    """The jobs that `class grade --slurm` submits. jobs: how many; cores, memory, walltime: of each.
+
+    gres: what each job asks Slurm for, such as "gpu:1"; a job with a GPU grades one submission at a time on it.
+    interface: the network interface between the jobs and this machine. python: the interpreter in the jobs, by default
+    the grader's own. scratch: a folder for temporary files on the nodes; logs: one for the jobs' output. prologue:
+    lines of shell before the worker starts. directives: more options of sbatch. wait_minutes: for the first job.
+    """
+
+    jobs: Count = 1
+    cores: Count = 8
+    memory: Memory = "16 GB"
+    walltime: Walltime = "02:00:00"
+    partition: Line | None = None
+    account: Line | None = None
+    gres: Line | None = None
+    interface: Line | None = None
+    python: Line | None = None
+    scratch: Line | None = None
+    logs: Line | None = None
+    prologue: list[Line] = []
+    directives: list[Line] = []
+    wait_minutes: Minutes = 60
+
+
 class Course(_Table):
     """A course as course.toml describes it. counts: which of several attempts is graded."""
 
@@ -137,6 +168,7 @@ class Course(_Table):
     points: Points = msgspec.field(default_factory=Points)
     speed: Speed = msgspec.field(default_factory=Speed)
     late: Late = msgspec.field(default_factory=Late)
+    slurm: Slurm | None = None
 
     @property
     def zone(self) -> zoneinfo.ZoneInfo:

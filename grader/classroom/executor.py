@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ GIB = 1 << 30
 MEMORY = int(1.75 * GIB)  # reserved for one grading, with its compilers
 MARGIN_S = 600.0  # of one grading, besides the limits of its submission: the judge's own work, and building simt
 MOST_TRIES = 3  # of a grading whose process ended
+POLL_S = 2.0  # between questions whether there is room for more tasks
 LAST_WORDS = 300  # characters of what a process printed that are shown
 
 
@@ -109,8 +111,8 @@ class _Judge:
         return f"{how}{': ' + words[-1][:LAST_WORDS] if words else ''}"
 
 
-class _Judges:
-    """The idle processes of this one."""
+class Judges:
+    """The processes that grade for this one. They are kept for later tasks."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -148,23 +150,31 @@ class _Judges:
         for judge in left:
             judge.kill("was stopped")
 
+    def close_idle(self) -> None:
+        """End the processes that wait for a task."""
+        with self.lock:
+            idle, self.idle = self.idle, []
+            self.all.difference_update(idle)
+        for judge in idle:
+            judge.kill()
+
     def open(self) -> None:
         """Allow new processes after close()."""
         self.closed = False
 
+    def carry_out(self, order: Order, threads: int = 0) -> Result:
+        """Grade one file in a process of its own; threads: that one grading uses, 0 for what it would use alone."""
+        for _ in range(MOST_TRIES):
+            with self.take(threads) as judge:
+                result = judge.carry_out(order)
+            if result.answer is not None or self.closed:
+                return result
+        return result
 
-_judges = _Judges()
+
+_judges = Judges()
 atexit.register(_judges.close)
-
-
-def carry_out(order: Order, threads: int = 0) -> Result:
-    """Grade one file in a process of its own; threads: that one grading uses, 0 for what it would use alone."""
-    for _ in range(MOST_TRIES):
-        with _judges.take(threads) as judge:
-            result = judge.carry_out(order)
-        if result.answer is not None or _judges.closed:
-            return result
-    return result
+carry_out = _judges.carry_out
 
 
 @contextlib.contextmanager
@@ -180,25 +190,42 @@ def local_executor(jobs: int) -> Iterator[Executor]:
 
 
 def run_all(
-    executor: Executor, orders: Iterable[tuple[str, Order]], at_once: int, threads: int = 0
+    executor: Executor,
+    orders: Iterable[tuple[str, Order]],
+    at_once: int | Callable[[], int],
+    task: Callable[[Order], Result] = carry_out,
 ) -> Iterator[tuple[str, Result]]:
-    """Yield the result of each order, with its key, as they come. at_once: how many are under way."""
+    """Yield the result of each order, with its key, as they come.
+
+    at_once: how many are under way; a function is asked again every few seconds, and what it raises ends the run.
+    task: what the executor runs for each order.
+    """
     under_way: dict[Future[Result], str] = {}
     left = iter(orders)
 
-    def start() -> None:
-        for key, order in left:
-            under_way[executor.submit(carry_out, order, threads)] = key
-            return
+    def fill() -> None:
+        room = (at_once if isinstance(at_once, int) else at_once()) - len(under_way)
+        for key, order in itertools.islice(left, max(0, room)):
+            under_way[executor.submit(task, order)] = key
 
-    for _ in range(at_once):
-        start()
+    fill()
     while under_way:
-        done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+        done, _ = wait(under_way, timeout=POLL_S, return_when=FIRST_COMPLETED)
         for future in done:
             key = under_way.pop(future)
-            yield key, future.result()
-            start()
+            yield key, _read_result(future)
+        fill()
+
+
+def _read_result(future: Future[Result]) -> Result:
+    """Return a task's result. A task that raised, or that the executor lost, has no answer."""
+    try:
+        return future.result()
+    except CancelledError:
+        return Result(None, "was cancelled by the scheduler")
+    except Exception as error:
+        sentence = str(error).strip().split(". ")[0][:LAST_WORDS].rstrip(".")
+        return Result(None, f"was lost ({type(error).__name__}: {sentence})")
 
 
 # --- what a machine can take ---

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from pathlib import Path
 
-from grader.classroom.executor import Result, run_all
+from grader.classroom.executor import Result, carry_out, run_all
 from grader.classroom.gradings import Grading, Verdicts
 from grader.classroom.journal import Journal
 from grader.classroom.judge import Order
@@ -21,12 +22,17 @@ class MachineError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How a class is graded; the fields are those of grading.grade(). seconds: limit for one step of a submission."""
+    """How a class is graded; the fields are those of grading.grade().
+
+    seconds: limit for one step of a submission. because: why it is graded again. send_model: whether an order contains
+    the problem's file, because other machines may not have it.
+    """
 
     device: str | None = None
     require_sandbox: bool = True
     seconds: float = 20.0
     because: str = ""
+    send_model: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,16 +45,22 @@ class Step:
 
 
 def grade_all(
-    journal: Journal, gradings: list[Grading], executor: Executor, options: Options, jobs: int, threads: int = 0
+    journal: Journal,
+    gradings: list[Grading],
+    executor: Executor,
+    options: Options,
+    jobs: int | Callable[[], int],
+    task: Callable[[Order], Result] = carry_out,
 ) -> Iterator[Step]:
     """Carry out gradings and keep their verdicts; yield each as it ends.
 
-    jobs: how many at once; threads: for each. Raises JournalError, and MachineError once many have failed in a row.
+    jobs: how many at once; task: what the executor runs for each. Raises JournalError, and MachineError once many
+    have failed in a row.
     """
     verdicts, by_key = Verdicts(journal), {one.key: one for one in gradings}
     in_a_row = 0
     orders = ((one.key, _make_order(journal, one, options)) for one in gradings)
-    for key, result in run_all(executor, orders, jobs, threads):
+    for key, result in run_all(executor, orders, jobs, task):
         step = _make_step(by_key[key], result)
         if step.verdict is not None and step.verdict.outcome is not Outcome.error:
             in_a_row = 0
@@ -74,6 +86,7 @@ def _make_order(journal: Journal, one: Grading, options: Options) -> Order:
         device=options.device,
         require_sandbox=options.require_sandbox,
         seconds=options.seconds,
+        model_data=Path(one.model).read_bytes() if one.model and options.send_model else None,
     )
 
 

@@ -20,7 +20,11 @@ NAME = "GRADER_CLASS_JUDGE"  # a variable that is set in the process, for those 
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
-    """One file to grade. name: of the file, which names its exercise; the other fields are those of grading.grade()."""
+    """One file to grade. name: of the file, which names its exercise.
+
+    model: the problem's file; if model_data holds what is in it, the file itself need not be on this machine. The other
+    fields are those of grading.grade().
+    """
 
     name: str
     data: bytes
@@ -30,6 +34,7 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     device: str | None
     require_sandbox: bool
     seconds: float
+    model_data: bytes | None = None
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +87,7 @@ def _carry_out(order: Order) -> Answer:
     try:
         verdict = grade(
             path,
-            problem=order.model,
+            problem=_find_model(order),
             overrides=order.settings,
             device=order.device,
             seed=order.seed,
@@ -98,6 +103,21 @@ def _carry_out(order: Order) -> Answer:
         return Answer(trouble=f"The grader failed ({type(error).__name__}: {str(error)[:500]}).")
     finally:
         path.unlink(missing_ok=True)
+
+
+def _find_model(order: Order) -> Path | None:
+    """Return the problem's file; write it into the current folder if it came with the order."""
+    if order.model is None:
+        return None
+    path = Path(order.model)
+    if order.model_data is None:
+        return path
+    folder = Path.cwd() / "problem"
+    folder.mkdir(mode=0o700, exist_ok=True)  # a submission must not read it
+    path = folder / path.parent.name / path.name  # a model.py has the name of its folder
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(order.model_data)
+    return path
 
 
 if __name__ == "__main__":

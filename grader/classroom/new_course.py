@@ -36,6 +36,8 @@ free_days = 0            # that each student may spend over the whole course
 most_days = 7            # later attempts earn nothing
 grace_minutes = 0
 
+# [slurm] describes the jobs of `grader class grade --slurm`: docs/INSTRUCTORS.md lists its keys.
+
 # Each problem: due = 2026-12-01T18:00:00 or a date, which includes that day; weight of the problem in the course;
 # file = "hidden/NAME.py" for another model.py, with hidden cases for instance; allow = ["mm"] or "all" for PyTorch's
 # operators in place of what the problem's file allows; leaderboard = "pseudonyms" or "names" for a page that ranks

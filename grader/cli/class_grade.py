@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import functools
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from grader.cli.class_engine import Chosen, open_engine
 from grader.cli.options import course_option
 from grader.cli.statuses import CANNOT, INTERRUPTED
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from grader.classroom.course import Course
-    from grader.classroom.grade_class import Options, Step
+    from grader.classroom.grade_class import Step
     from grader.classroom.gradebook import Gradebook
     from grader.classroom.gradings import Grading
     from grader.classroom.journal import Journal, Kept
@@ -47,6 +48,9 @@ def _grading_options(command):
             help="Limit for each step of a submission, without compilers; all together have 30 times it.",
         ),
         click.option("--allow-unsandboxed", is_flag=True, help="Run submissions even where no sandbox protects you."),
+        click.option("--scheduler", metavar="ADDRESS", help="Grade on the workers of this dask scheduler."),
+        click.option("--slurm", is_flag=True, help="Grade in Slurm jobs, as [slurm] in course.toml describes them."),
+        click.option("--dry-run", is_flag=True, help="With --slurm: print the job script and submit nothing."),
         course_option,
     ):
         command = option(command)
@@ -55,7 +59,7 @@ def _grading_options(command):
 
 @click.command(name="grade")
 @_grading_options
-def grade_class(jobs: int | None, device: str | None, timeout: float, allow_unsandboxed: bool, folder: Path) -> None:
+def grade_class(folder: Path, **options: Any) -> None:
     """Grade every attempt that has no verdict yet; the same file of several students once.
 
     Each verdict is kept at once: after Ctrl-C, or if a process is killed, the same command resumes.
@@ -63,40 +67,35 @@ def grade_class(jobs: int | None, device: str | None, timeout: float, allow_unsa
     Exit status 2 if course.toml or roster.csv cannot be used, 3 if class.db cannot, or if the machine could not grade
     some; 130 after Ctrl-C.
     """
+    chosen = Chosen(**options)
     with _opened(folder) as (journal, course, _):
+        _prepare(chosen, course)
         gradings, done = _find_gradings(journal, course, folder)
         left = [one for key, one in gradings.items() if key not in done]
         click.echo(f"{len(gradings) - len(left)} of {len(gradings)} have a verdict already.", err=True)
-        _run(journal, left, _make_options(device, timeout, allow_unsandboxed), jobs)
+        _run(journal, course, left, chosen)
 
 
 @click.command(name="regrade")
 @click.argument("what", metavar="STUDENT|PROBLEM...", nargs=-1, required=True)
 @click.option("--because", metavar="TEXT", required=True, help="Why: it is kept with the new verdicts.")
 @_grading_options
-def regrade_class(
-    what: tuple[str, ...],
-    because: str,
-    jobs: int | None,
-    device: str | None,
-    timeout: float,
-    allow_unsandboxed: bool,
-    folder: Path,
-) -> None:
+def regrade_class(what: tuple[str, ...], because: str, folder: Path, **options: Any) -> None:
     """Grade all attempts of a student or of a problem again, and list the grades that change.
 
     Earlier verdicts stay in class.db. Exit statuses are those of `grader class grade`.
     """
+    chosen = Chosen(**options)
     with _opened(folder) as (journal, course, read):
+        _prepare(chosen, course)
         known = {*course.problems, *(one.student for one in journal.attempts())}
         if unknown := [name for name in what if name not in known]:
             raise click.UsageError(f"{unknown[0]} is neither a problem nor a student with an attempt.")
-        chosen = [one for one in journal.attempts() if one.student in what or one.problem in what]
-        gradings, _ = _find_gradings(journal, course, folder, chosen)
+        wanted = [one for one in journal.attempts() if one.student in what or one.problem in what]
+        gradings, _ = _find_gradings(journal, course, folder, wanted)
         before = read()
-        options = dataclasses.replace(_make_options(device, timeout, allow_unsandboxed), because=because)
         try:
-            _run(journal, list(gradings.values()), options, jobs)
+            _run(journal, course, list(gradings.values()), chosen, because)
         finally:
             _show_changes(before, read())
 
@@ -130,41 +129,55 @@ def _find_gradings(
     return make_gradings(every, course, folder, verdicts.read_secret()), verdicts.read_keys()
 
 
-def _make_options(device: str | None, timeout: float, allow_unsandboxed: bool) -> Options:
-    from grader.classroom.grade_class import Options
+def _prepare(chosen: Chosen, course: Course) -> None:
+    """Check the options; with --dry-run, print the job script and exit."""
+    from grader.classroom.cluster import ClusterError
+    from grader.classroom.slurm import make_job_script
 
-    return Options(device, not allow_unsandboxed, timeout)
+    chosen.check(course)
+    if chosen.dry_run and course.slurm is not None:
+        try:
+            click.echo(make_job_script(course.slurm))
+        except ClusterError as error:
+            click.echo(str(error), err=True)
+            sys.exit(CANNOT)
+        sys.exit(0)
 
 
-def _run(journal: Journal, gradings: list[Grading], options: Options, jobs: int | None) -> None:
+def _run(journal: Journal, course: Course, gradings: list[Grading], chosen: Chosen, because: str = "") -> None:
     """Carry out gradings with a bar, say what became of them, and exit if the machine could not grade some."""
     from rich.console import Console
 
-    from grader.classroom.executor import count_jobs, local_executor
-    from grader.classroom.grade_class import MachineError, grade_all
-    from grader.worker.sandbox import has_gpu
+    from grader.classroom.grade_class import MachineError, Options, grade_all
 
     if not gradings:
         return
     console = Console(stderr=True, highlight=False)
-    limit, why = (1, "one GPU, on which times are measured") if options.device != "cpu" and has_gpu() else count_jobs()
-    jobs = min(jobs or limit, len(gradings))
-    console.print(f"Grading {len(gradings)}, {jobs} at once; this machine can take {limit}: {why}.", markup=False)
+    say = functools.partial(console.print, markup=False, soft_wrap=True)
     steps: list[Step] = []
     status, sentence = 0, ""
     begun = time.monotonic()
     try:
-        with local_executor(jobs) as executor, _Bar(console, len(gradings)) as bar:
-            for step in grade_all(journal, gradings, executor, options, jobs, max(1, limit // jobs)):
-                steps.append(step)
-                bar.show(step, len(steps))
+        with open_engine(chosen, course, len(gradings), say) as engine:
+            say(engine.sentence)
+            options = Options(
+                engine.device,
+                not chosen.allow_unsandboxed,
+                chosen.timeout,
+                because,
+                bool(chosen.scheduler or chosen.slurm),
+            )
+            with _Bar(console, len(gradings)) as bar:
+                for step in grade_all(journal, gradings, engine.executor, options, engine.at_once, engine.task):
+                    steps.append(step)
+                    bar.show(step, len(steps))
     except KeyboardInterrupt:
         status, sentence = INTERRUPTED, "Interrupted. The same command grades what is left."
     except MachineError as error:
         status, sentence = CANNOT, str(error)
     _show_steps(console, steps, len(gradings), time.monotonic() - begun)
     if sentence:
-        console.print(sentence, markup=False, soft_wrap=True)
+        say(sentence)
     if status or any(step.trouble for step in steps):
         sys.exit(status or CANNOT)
 
