@@ -163,6 +163,13 @@ def _check_versions(name: str, theirs: Versions, ours: Versions) -> None:
         raise ClusterError(f"The files of the course kit differ between the worker {name} and this machine. {SAME}")
 
 
+def _silence_logs() -> None:
+    """Keep dask's log messages off the terminal: what the user must know is reported in a sentence."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    for name in ("distributed", "tornado", "tornado.application", "asyncio", *names):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 @contextlib.contextmanager
 def open_cluster(address: str, device: str | None, jobs: int | None, wait_s: float = CONNECT_S) -> Iterator[Cluster]:
     """Yield the cluster of a scheduler; on leaving, end this process's gradings there.
@@ -173,8 +180,7 @@ def open_cluster(address: str, device: str | None, jobs: int | None, wait_s: flo
         from distributed import Client
     except ImportError:
         raise ClusterError(f"--scheduler and --slurm need dask and dask-jobqueue. {INSTALL}") from None
-    for name in ("distributed", "tornado", "asyncio"):  # what they log is said in a sentence here
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    _silence_logs()
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except ValueError as error:
