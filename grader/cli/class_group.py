@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grader.cli.class_autograder import pack_autograder, write_result
 from grader.cli.class_grade import grade_class, regrade_class
 from grader.cli.class_grades import adjust_grade, explain_grade, export_grades, show_grades
 from grader.cli.class_pages import make_pages
@@ -28,7 +29,7 @@ def class_group() -> None:
 
 
 GRADES = (grade_class, regrade_class, show_grades, explain_grade, adjust_grade, export_grades)
-for command in (*GRADES, rank_similar, make_pages, release_course, find_class_leaks):
+for command in (*GRADES, pack_autograder, write_result, rank_similar, make_pages, release_course, find_class_leaks):
     class_group.add_command(command)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -145,9 +147,23 @@ def flags(mode: str = "plain") -> list[str]:
 # ---- running it ----
 
 
+@lru_cache(1)
+def _limit_compilers() -> contextlib.AbstractContextManager:
+    """Return what a compiler runs in: with $MAX_JOBS, which torch reads too, at most so many run at once."""
+    named = os.environ.get("MAX_JOBS", "").strip()
+    return (
+        threading.BoundedSemaphore(int(named))
+        if re.fullmatch(r"0*[1-9][0-9]{0,5}", named)
+        else contextlib.nullcontext()
+    )
+
+
 def run_compiler(command: list[str]) -> subprocess.CompletedProcess:
     """Run the compiler and return its result. Raises CacheError or NoCompiler if it ran out of disk or memory."""
-    result = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    with _limit_compilers():
+        result = subprocess.run(
+            command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
+        )
     if result.returncode != 0:
         if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
             raise _make_full_error(full[0], result.stderr)
