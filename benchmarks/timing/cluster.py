@@ -83,8 +83,8 @@ def main(copies: int, keep: bool) -> None:
             rows[str(workers)] |= {"gradings": gradings, "passed": passed}
     ratio = rows["2"]["per_minute"] / rows["1"]["per_minute"]
     machine = describe_machine() | {name: version(name) for name in ("dask", "distributed")}
-    show_table(["workers", "gradings", "seconds", "a minute"],
-               [[name, str(row["gradings"]), str(row["seconds"]), str(row["per_minute"])] for name, row in rows.items()])  # fmt: skip
+    cells = [[name, str(row["gradings"]), str(row["seconds"]), str(row["per_minute"])] for name, row in rows.items()]
+    show_table(["workers", "gradings", "seconds", "a minute"], cells)
     print(f"two workers: {ratio:.2f} times one")
     if keep:
         load = os.getloadavg()[1]
