@@ -54,7 +54,7 @@ def pack_autograder(
     click.echo(f"written: {file} ({packed.files} files)")
     click.echo(
         f"In Gradescope: set Autograder Points to {packed.points:g}, and upload the file under Configure Autograder. "
-        f"The default container ({MEMORY} MB, half a processor) is enough. If a result says that the compiler ran out "
+        f"The default container has {MEMORY} MB and half a processor. If a result says that the compiler ran out "
         "of memory, choose 1.5 GB in the assignment's settings."
     )
 
