@@ -2,10 +2,9 @@
 
     python benchmarks/timing/cluster.py [--copies N] [--json]
 
-The runs are one, two, two, one worker: a machine that others use is seen by runs that disagree, and by a ratio over two.
-Each worker process and what it starts have one processor of their own, as two machines would have. Every submission
-is distinct, and all must pass. --json keeps the figures in
-data/cluster.json.
+The runs are one, two, two, one worker. If runs with as many workers disagree, or the ratio is over two, other programs
+disturbed them. Each worker process and what it starts have one processor of their own, as two machines would have.
+Every submission is distinct, and all must pass. --json keeps the figures in data/cluster.json.
 """
 
 from __future__ import annotations
