@@ -219,7 +219,7 @@ def test_a_killed_worker_costs_no_verdict(handed_in, cluster: LocalCluster):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_killed_scheduler(handed_in, cluster: LocalCluster):
-    """Does a scheduler's end end the run with a sentence, and does the same command without it grade the rest?"""
+    """Does the end of the scheduler end the run with a sentence, and does a local run grade the rest?"""
     process = start(handed_in, "--scheduler", cluster.address)
     time.sleep(6)
     cluster.scheduler.kill()
