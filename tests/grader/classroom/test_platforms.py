@@ -208,6 +208,9 @@ def unpack_autograder(tmp_path):
         for info in archive.infolist():
             Path(archive.extract(info, source)).chmod((info.external_attr >> 16) & 0o777)
     (root / "submission").mkdir()
+    cache = os.environ.get("SIMT_CACHE") or Path.home() / ".cache" / "simt"
+    with open(source / "environment.sh", "a", encoding="utf-8") as script:
+        script.write(f"export SIMT_CACHE={cache}\n")
     return root
 
 
@@ -281,13 +284,10 @@ def test_links_in_a_submission_are_not_followed(tree):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("file, score", [("solution.py", 80), ("specimen", 45)])
-def test_the_zip_grades(tree, monkeypatch, file, score):
+def test_the_zip_grades(tree, file, score):
     """Does the unpacked zip grade a right and a wrong kernel in its own tree, with the cache that is here?"""
     path = ROOT / "tests/specimens/groupnorm_stats_per_position.py"
     path = path if file == "specimen" else KERNELS_REF / "groupnorm" / file
-    text = (tree / "source" / "environment.sh").read_text()
-    cache = os.environ.get("SIMT_CACHE") or Path.home() / ".cache" / "simt"
-    (tree / "source" / "environment.sh").write_text(f"{text}export SIMT_CACHE={cache}\n")
     shutil.copy(path, tree / "submission" / "groupnorm.py")
     assert autograde(tree)["score"] == score
 
