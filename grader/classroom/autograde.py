@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -45,7 +46,7 @@ class Settings(msgspec.Struct):
     secret: str
 
 
-def grade_all(root: Path, rules: Path) -> dict[str, object]:
+def grade_all(root: Path, rules: Path) -> dict[str, Any]:
     """Return results.json as data for the submission in root/submission. rules: the folder with the settings."""
     settings = msgspec.json.decode((rules / SETTINGS).read_bytes(), type=Settings)
     files = read_files(root / "submission")

@@ -11,6 +11,7 @@ import datetime
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from grader.classroom.course import Course, Points, Speed
 from grader.classroom.exports import ExportError
@@ -82,14 +83,14 @@ def describe(result: Result) -> str:
 # --- Gradescope ------------------------------------------------------------------------------------------------------
 
 
-def make_gradescope(results: Sequence[Result], course: Course, visibility: str = "visible") -> dict[str, object]:
+def make_gradescope(results: Sequence[Result], course: Course, visibility: str = "visible") -> dict[str, Any]:
     """Return Gradescope's results.json as data: one test per stage, and the reports as the text above them."""
-    tests: list[dict[str, object]] = []
+    tests: list[dict[str, Any]] = []
     for result in results:
         for part in list_parts(result, course):
             passed = part.earned >= part.possible
             name = f"{result.problem}: {part.stage.value}" if len(results) > 1 else part.stage.value
-            test: dict[str, object] = {"name": name, "score": round(part.earned, 2), "max_score": part.possible}
+            test: dict[str, Any] = {"name": name, "score": round(part.earned, 2), "max_score": part.possible}
             test |= {"status": "passed" if passed else "failed", "output": _describe_part(result, part)}
             tests.append(test | {"output_format": "text", "visibility": visibility})
     return {
@@ -106,7 +107,7 @@ def make_gradescope(results: Sequence[Result], course: Course, visibility: str =
     }
 
 
-def make_failure(why: str) -> dict[str, object]:
+def make_failure(why: str) -> dict[str, Any]:
     """Return Gradescope's results.json as data for a machine that could not grade."""
     return {
         "score": 0,
@@ -132,7 +133,7 @@ def _describe_part(result: Result, part: Part) -> str:
 
 def make_classroom50(
     result: Result, course: Course, environment: Mapping[str, str], submitted: datetime.datetime
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return Classroom 50's result.json as data. environment: of its runner; submitted: the graded commit's time.
 
     Raises ExportError where the runner's variables are missing, the machine failed, or points are not whole numbers.

@@ -146,21 +146,27 @@ def adjust_grade(student: str, problem: str, points: float, because: str, folder
 )
 @click.option("--moodle", metavar="CSV", type=click.Path(path_type=Path), help="Moodle's grading worksheet.")
 @click.option("--problem", metavar="NAME", help="That Moodle's worksheet is for.")
+@click.option("--nbgrader", is_flag=True, help="FILE is nbgrader's gradebook.db, to which the grades are added.")
 @course_option
-def export_grades(file: Path, sheet: Path | None, moodle: Path | None, problem: str | None, folder: Path) -> None:
+def export_grades(
+    file: Path, sheet: Path | None, moodle: Path | None, problem: str | None, nbgrader: bool, folder: Path
+) -> None:
     """Write the grades to FILE as CSV: a row for each student and problem, in percent of what could be earned.
 
     With --canvas or --moodle FILE becomes a copy of that platform's own table with the grades filled in, for its
-    import. In Canvas's, the columns are filled in whose names hold a problem's.
+    import. In Canvas's, the columns are filled in whose names hold a problem's. With --nbgrader the grades are added
+    to nbgrader's database; each problem is an assignment.
 
-    Exit status 2 if the platform's table cannot be used, 3 if FILE cannot be written; what it held before stays then.
+    Exit status 2 if nbgrader or the platform's table cannot be used, 3 if FILE cannot be written; what it held before
+    stays then.
     """
     from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make_csv
     from grader.classroom.files import replace_file
+    from grader.classroom.nbgrader import write_nbgrader
     from grader.classroom.roster import RosterError, read_text
 
-    if (moodle is None) != (problem is None) or (sheet and moodle):
-        raise click.UsageError("Give --canvas CSV, or --moodle CSV with --problem NAME, or none of them.")
+    if (moodle is None) != (problem is None) or (sheet is not None) + (moodle is not None) + nbgrader > 1:
+        raise click.UsageError("Give --canvas CSV, --moodle CSV with --problem NAME, --nbgrader, or none of them.")
     with open_class(folder) as (journal, course, students):
         book = _read(journal, course, students, folder)
     try:
@@ -169,12 +175,15 @@ def export_grades(file: Path, sheet: Path | None, moodle: Path | None, problem: 
             text, remarks = fill_canvas(read_text(sheet), book, str(sheet))
         elif moodle and problem:
             text, remarks = fill_moodle(read_text(moodle), book, problem, str(moodle))
+        elif nbgrader:
+            text, remarks = None, write_nbgrader(file, book)
         else:
             text = make_csv(book)
     except (ExportError, RosterError) as error:
         raise click.UsageError(str(error)) from None
     try:
-        replace_file(file, text)
+        if text is not None:
+            replace_file(file, text)
     except OSError as error:
         click.echo(f"{file} cannot be written ({error.strerror}).", err=True)
         click.get_current_context().exit(CANNOT)

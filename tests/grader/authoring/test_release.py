@@ -9,6 +9,9 @@ import tomllib
 import zipfile
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from grader.authoring import release
 from grader.authoring.cuts import GONE, CutError, cut_notebook
@@ -233,3 +236,18 @@ def test_all_lessons_can_be_released_and_an_exercise_graded(tmp_path):
     make = ["make", "--no-print-directory", "help"]
     helped = subprocess.run(make, cwd=tmp_path / "out", capture_output=True, text=True, check=True).stdout
     assert {line.split()[1] for line in helped.splitlines()} == {"help", "lab", "test", "clean"}
+
+
+def test_the_workflow_covers_what_the_course_supports(course, tmp_path):
+    """Does it run tests and lessons on each Python, with the oldest torch that pyproject.toml allows and the newest?"""
+    release.make_release(release.choose(["1"], course), tmp_path / "out", None, root=course)
+    job = yaml.safe_load((tmp_path / "out/.github/workflows/course.yml").read_text())["jobs"]["test"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    torch = next(Requirement(text) for text in project["dependencies"] if text.startswith("torch"))
+    oldest, newest = map(SpecifierSet, job["strategy"]["matrix"]["torch"])
+    lowest = next(iter(torch.specifier)).version
+    assert lowest in oldest and "2.999" not in oldest and newest == torch.specifier
+    pythons = job["strategy"]["matrix"]["python"]
+    assert pythons == ["3.11", "3.12", "3.13"] and pythons[0] in SpecifierSet(project["requires-python"])
+    lines = "\n".join(step.get("run", "") for step in job["steps"])
+    assert "pytest -q tests" in lines and "--nbval" in lines and lines.count("torch${{ matrix.torch }}") == 2

@@ -22,8 +22,13 @@ from tests.grader.classroom.test_grade_class import attempt
 
 RULES = 'title = "x"\n[problems.logsumexp]\nfile = "hidden/logsumexp.py"\n[problems.groupnorm]\n'
 SLURM = '[slurm]\njobs = 2\ngres = "gpu:1"\npartition = "teaching"\nprologue = ["module load cuda"]\n'
-# Runs a job as Slurm does, on this machine.
-SBATCH = '#!/bin/sh\nsetsid bash "$1" >"$FAKE/job.log" 2>&1 &\necho $! >>"$FAKE/jobs"\necho "Submitted batch job $!"\n'
+# Runs a job as Slurm does, on this machine: of a copy of the script, which is gone as soon as sbatch has ended.
+SBATCH = """#!/bin/sh
+cp "$1" "$FAKE/job-$$.sh"
+setsid bash "$FAKE/job-$$.sh" >>"$FAKE/job.log" 2>&1 &
+echo $! >>"$FAKE/jobs"
+echo "Submitted batch job $!"
+"""
 SCANCEL = '#!/bin/sh\necho "$1" >>"$FAKE/cancelled"\nkill -- -"$1"\n'
 
 
@@ -54,6 +59,16 @@ def read_outcomes(folder: Path) -> dict[str, str]:
         rows = journal.read("SELECT key, outcome FROM verdicts")
     assert len(dict(rows)) == len(rows)
     return dict(rows)
+
+
+def start_and_wait(folder: Path, cluster: LocalCluster) -> subprocess.Popen:
+    """Start the command on a cluster; return once the first verdict is kept, while other files are being graded."""
+    process = start(folder, "--scheduler", cluster.address)
+    until = time.monotonic() + 200
+    while not read_outcomes(folder):
+        assert process.poll() is None and time.monotonic() < until, process.communicate()[0]
+        time.sleep(0.05)
+    return process
 
 
 def read_stages(folder: Path) -> dict[str, list]:
@@ -193,10 +208,8 @@ def test_the_same_verdicts_as_on_one_machine(handed_in, cluster: LocalCluster, t
 @pytest.mark.timeout(600)
 def test_a_killed_worker_and_a_killed_client(handed_in, cluster: LocalCluster):
     """Is nothing lost or graded twice when a worker, then the client are killed with -9?"""
-    process = start(handed_in, "--scheduler", cluster.address)
-    time.sleep(6)
+    process = start_and_wait(handed_in, cluster)
     cluster.workers[0].kill()
-    time.sleep(3)
     process.kill()
     process.communicate()
     before = read_outcomes(handed_in)
@@ -209,8 +222,7 @@ def test_a_killed_worker_and_a_killed_client(handed_in, cluster: LocalCluster):
 @pytest.mark.timeout(600)
 def test_a_killed_worker_costs_no_verdict(handed_in, cluster: LocalCluster):
     """Does the other worker take over what a killed one was grading?"""
-    process = start(handed_in, "--scheduler", cluster.address)
-    time.sleep(6)
+    process = start_and_wait(handed_in, cluster)
     cluster.workers[0].kill()
     assert "6 of 6 graded" in finish(process) and process.returncode == 0
     assert len(read_outcomes(handed_in)) == 6
@@ -220,8 +232,7 @@ def test_a_killed_worker_costs_no_verdict(handed_in, cluster: LocalCluster):
 @pytest.mark.timeout(300)
 def test_a_killed_scheduler(handed_in, cluster: LocalCluster):
     """Does the end of the scheduler end the run with a sentence, and does a local run grade the rest?"""
-    process = start(handed_in, "--scheduler", cluster.address)
-    time.sleep(6)
+    process = start_and_wait(handed_in, cluster)
     cluster.scheduler.kill()
     assert "was lost. Verdicts until then are kept" in finish(process) and process.returncode == 3
     assert len(read_outcomes(handed_in)) < 6
@@ -233,8 +244,7 @@ def test_a_killed_scheduler(handed_in, cluster: LocalCluster):
 @pytest.mark.timeout(300)
 def test_ctrl_c(handed_in, cluster: LocalCluster):
     """Does Ctrl-C end the command with one sentence, and the gradings on the workers with it?"""
-    process = start(handed_in, "--scheduler", cluster.address)
-    time.sleep(6)
+    process = start_and_wait(handed_in, cluster)
     children = [Path(f"/proc/{one.pid}/task/{one.pid}/children") for one in cluster.workers]
     process.send_signal(signal.SIGINT)
     assert "Interrupted. The same command grades what is left." in finish(process) and process.returncode == 130

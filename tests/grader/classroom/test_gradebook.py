@@ -6,6 +6,7 @@ import io
 
 import pytest
 from click.testing import CliRunner
+from nbgrader import api
 
 from grader.classroom.collect import Attempt, State
 from grader.classroom.exports import ExportError, fill_canvas, fill_moodle, make_csv
@@ -13,6 +14,7 @@ from grader.classroom.grade_class import Options, grade_all
 from grader.classroom.gradebook import read_gradebook
 from grader.classroom.gradings import Verdicts, make_gradings
 from grader.classroom.journal import Journal
+from grader.classroom.nbgrader import write_nbgrader
 from grader.cli.main import cli
 from grader.verdict import Outcome
 from tests.grader.classroom.class_folder import CannedExecutor, make_class
@@ -188,3 +190,25 @@ def test_what_cannot_be_read_is_one_sentence(tmp_path):
     rules = RULES.format(counts="best", free=0).replace("weight = 3", 'file = "hidden.py"')
     (tmp_path / "course.toml").write_text(rules, encoding="utf-8")
     assert run("show", "--course", str(tmp_path)).startswith("2")
+
+
+def test_nbgrader_reads_its_gradebook(tmp_path):
+    """Does nbgrader itself find the grades, after a second export, too?"""
+    attempts = [attempt("ada", "good", 1.5), attempt("bob", "bad"), attempt("cyd", "new")]
+    book = read(tmp_path, attempts, bad=Outcome.failed, new=None)
+    file = tmp_path / "gradebook.db"
+    for _ in range(2):
+        remarks = write_nbgrader(file, book)
+    assert remarks == ["Not known yet, and not in the file: 1 grade. Run `grader class grade`."]
+    with api.Gradebook(f"sqlite:///{file}") as gradebook:
+        found: dict = {one.student.id: one for one in gradebook.assignment_submissions("groupnorm")}
+        assert found.keys() == {"ada", "bob"}
+        shares = {name: book.grades[name, "groupnorm"].share or 0.0 for name in found}
+        assert {name: one.score for name, one in found.items()} == pytest.approx(
+            {name: 100 * share for name, share in shares.items()}
+        )
+        assert found["ada"].score == pytest.approx(60) and found["ada"].max_score == 100
+        assert not found["ada"].needs_manual_grade and found["ada"].student.last_name == "Abel"
+    file.write_text("no database")
+    with pytest.raises(ExportError, match="is it a gradebook"):
+        write_nbgrader(file, book)
