@@ -6,7 +6,6 @@ student's files, results/ for the answer. Whatever happens, results.json says it
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
 import stat
@@ -21,6 +20,7 @@ import msgspec
 from grader.classroom.collect import MOST_SUBMISSION, find_kind, find_problem
 from grader.classroom.course import Course
 from grader.classroom.files import replace_file
+from grader.classroom.gradings import make_seed, make_settings
 from grader.classroom.platforms import Result, make_failure, make_gradescope
 from grader.classroom.sources import Found
 from grader.classroom.unpack import is_clutter
@@ -103,7 +103,6 @@ def _grade(problem: str, files: Sequence[Found], settings: Settings, rules_folde
     if file is None:
         return Result(problem, None, why)
     rules = settings.course.problems[problem]
-    seed = int.from_bytes(hmac.digest(settings.secret.encode(), file.data, "sha256")[:6], "big")
     with tempfile.TemporaryDirectory(prefix="submission-") as made:
         copy = Path(made) / f"{problem}.py"
         copy.write_bytes(file.data)
@@ -111,9 +110,9 @@ def _grade(problem: str, files: Sequence[Found], settings: Settings, rules_folde
             verdict = grade(
                 copy,
                 problem=str(rules_folder / rules.file) if rules.file else None,
-                overrides={} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)},
+                overrides=make_settings(rules),
                 device="cpu",
-                seed=seed,
+                seed=make_seed(settings.secret.encode(), file.data),
                 limits=Limits(own=SECONDS),
                 require_sandbox=settings.require_sandbox,
                 folder=Path(made),

@@ -8,6 +8,7 @@ import hashlib
 import importlib.metadata
 import os
 import platform
+import stat
 import tempfile
 import threading
 import time
@@ -124,11 +125,25 @@ def carry_out_on_worker(order: Order, run: str, versions: Versions) -> Result:
         return judges.carry_out(order, max(1, len(os.sched_getaffinity(0)) // machine.slots))
 
 
+def _make_slots_folder() -> Path:
+    """Return this user's folder of locks, made if missing. Raises PermissionError if another user could have made it.
+
+    Its name can be guessed and it lies where everyone may write, so it must be this user's own, and no link.
+    """
+    folder = Path(tempfile.gettempdir()) / f"grader-slots-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is not a folder of this user's own: remove it")
+    return folder
+
+
 @contextlib.contextmanager
 def _take_slot(machine: Machine, run: str) -> Iterator[None]:
     """Wait until fewer gradings run on the machine than it can take, or the run has ended."""
-    folder = Path(tempfile.gettempdir()) / f"grader-slots-{os.getuid()}" / machine.name
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = _make_slots_folder() / machine.name
+    folder.mkdir(exist_ok=True)
     while run not in _runs.ended:
         for number in range(machine.slots):
             lock = filelock.FileLock(folder / f"{number}.lock", timeout=0, thread_local=False)

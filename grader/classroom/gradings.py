@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from grader.classroom.course import Course, CourseError
+from grader.classroom.course import Course, CourseError, ProblemRules
 from grader.classroom.journal import Journal, JournalError, Kept
 from grader.paths import ROOT
 from grader.problems import exercises
@@ -93,20 +93,29 @@ def _read_version() -> str:
 
 def _make_grading(attempt: Kept, rules: _Rules, secret: bytes) -> Grading:
     key = _make_key(attempt, rules)
-    seed = int.from_bytes(hmac.digest(secret, key.encode(), "sha256")[: SEED_BITS // 8], "big")
+    seed = make_seed(secret, key.encode())
     return Grading(key, attempt.problem, attempt.sha256, rules.model, rules.settings, seed)
+
+
+def make_seed(secret: bytes, data: bytes) -> int:
+    """Return the seed of inputs and weights that follows from a secret and what identifies the file."""
+    return int.from_bytes(hmac.digest(secret, data, "sha256")[: SEED_BITS // 8], "big")
+
+
+def make_settings(rules: ProblemRules) -> dict[str, str]:
+    """Return the settings of a problem that follow from its rules, as for grader.judging.grade."""
+    return {} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)}
 
 
 def _read_rules(name: str, course: Course, folder: Path) -> _Rules:
     """Return how a problem is graded. Raises CourseError if its file cannot be read."""
     rules = course.problems[name]
-    settings = {} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)}
     file = folder / rules.file if rules.file else exercises.model_of(ROOT / f"{name}.py")
     try:
         digest = hashlib.sha256(file.read_bytes()).hexdigest() if file else ""
     except OSError as error:
         raise CourseError(f"{file}, the problem {name}, cannot be read ({error.strerror}).") from None
-    return _Rules(str(file.resolve()) if rules.file and file else None, settings, digest)
+    return _Rules(str(file.resolve()) if rules.file and file else None, make_settings(rules), digest)
 
 
 class Verdicts:

@@ -38,8 +38,8 @@ def pack_autograder(
 
     Exit status 2 if course.toml, a PROBLEM or FILE cannot be used, 3 if a file cannot be read or written.
     """
-    from grader.classroom.autograder import MEMORY, make_autograder
     from grader.classroom.course import CourseError
+    from grader.classroom.pack_autograder import MEMORY, make_autograder
 
     course = _read_course(folder)
     try:

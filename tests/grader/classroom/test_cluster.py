@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from grader.classroom import cluster_worker
 from grader.classroom.cluster import ClusterError, open_cluster
 from grader.classroom.course import CourseError, parse_course
 from grader.classroom.gradings import Verdicts
@@ -103,6 +104,17 @@ def cluster(tmp_path):
 
 
 # --- without gradings ---
+
+
+def test_a_folder_of_locks_that_another_could_have_made(tmp_path, monkeypatch):
+    """Is this user's own folder taken twice, and a link in its place refused?"""
+    monkeypatch.setattr(cluster_worker.tempfile, "gettempdir", lambda: str(tmp_path))
+    made = cluster_worker._make_slots_folder()
+    assert made == cluster_worker._make_slots_folder() and made.stat().st_mode & 0o777 == 0o700
+    made.rmdir()
+    made.symlink_to(tmp_path)
+    with pytest.raises(PermissionError, match="remove it"):
+        cluster_worker._make_slots_folder()
 
 
 @pytest.mark.parametrize(

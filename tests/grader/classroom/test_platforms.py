@@ -23,6 +23,7 @@ from grader.cli import statuses
 from grader.paths import KERNELS_REF, ROOT
 from grader.verdict import CaseResult, Outcome, Reason, Status, to_json
 from grader.worker.landlock import find_version
+from grader.worker.levels import Level, probe
 from tests.grader.classroom.class_folder import make_verdict
 from tests.grader.cli.commands import run
 
@@ -200,7 +201,8 @@ def test_result_command(tmp_path, monkeypatch):
 def unpack_autograder(tmp_path):
     """A tree as Gradescope's /autograder, whose Python has this one's packages and whose cache is this one's."""
     (tmp_path / "course.toml").write_text(RULES, encoding="utf-8")
-    done = run("class", "autograder", "groupnorm", "--to", tmp_path / "a.zip", "--course", tmp_path)
+    options = ["--allow-unsandboxed"] if probe().level == Level.none else []
+    done = run("class", "autograder", "groupnorm", *options, "--to", tmp_path / "a.zip", "--course", tmp_path)
     assert done.exit_code == statuses.PASSED and "Autograder Points to 80" in done.output, done.output
     root = tmp_path / "autograder"
     source = root / "source"
@@ -280,6 +282,17 @@ def test_links_in_a_submission_are_not_followed(tree):
     """Does a link to a file of the machine stay unread?"""
     (tree / "submission" / "groupnorm.py").symlink_to(KERNELS_REF / "groupnorm" / "solution.py")
     assert read_files(tree / "submission") == []
+
+
+@pytest.mark.slow
+def test_without_a_sandbox_nothing_is_graded(tree, monkeypatch):
+    """Is the machine blamed, and no submission run, where the sandbox that the instructor wants is missing?"""
+    monkeypatch.setenv("GRADER_SANDBOX", "none")
+    rules = tree / "source" / "course" / "rules" / "autograder.json"
+    rules.write_text(json.dumps(json.loads(rules.read_text()) | {"require_sandbox": True}))
+    shutil.copy(KERNELS_REF / "groupnorm" / "solution.py", tree / "submission" / "groupnorm.py")
+    data = autograde(tree)
+    assert data["score"] == 0 and data["extra_data"]["machine_failed"] and AT_FAULT in data["output"]
 
 
 @pytest.mark.slow
