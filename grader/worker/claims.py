@@ -44,6 +44,7 @@ REPLIES: dict[type[messages.Command], tuple[type[messages.Reply], ...]] = {
     messages.Forward: (messages.Outputs,),
     messages.Gradient: (messages.Gradients, messages.Recorded),
     messages.Backward: (messages.Gradients,),
+    messages.Prepare: (messages.Prepared,),
     messages.Batch: (messages.Timed,),
 }
 

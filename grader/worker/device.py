@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -34,7 +35,9 @@ class Device:
         self.mapped = protocol.Mapped()
 
     def unpack(self, value: protocol.Value) -> Any:
-        """Return a value that the judge sent; tensors in its memory are mapped."""
+        """Return a value that the judge sent; tensors in its memory are mapped, those it wants room for are new."""
+        if isinstance(value, protocol.Room):
+            return torch.empty(value.shape, dtype=protocol.DTYPES[value.dtype], device="cuda" if self.gpu else "cpu")
         return protocol.unpack(value, self.mapped.attach, borrow)
 
     def running(
@@ -99,9 +102,11 @@ class Device:
         event.record()
         return event
 
-    def locate(self, held: list[list[torch.Tensor]]) -> list[list[protocol.Location | None]]:
-        """Return where each result lies in the GPU's memory; nothing on a CPU."""
-        return [[protocol.locate(tensor) for tensor in tensors] for tensors in held] if self.gpu else []
+    def locate(self, held: Sequence[Sequence[object]]) -> list[list[protocol.Location | None]]:
+        """Return where each tensor lies in the GPU's memory, None for what is no tensor; nothing on a CPU."""
+        if not self.gpu:
+            return []
+        return [[protocol.locate(one) if isinstance(one, torch.Tensor) else None for one in each] for each in held]
 
     def snapshot(self, value: object) -> bytes | None:
         """Return a CPU tensor's elements; None for other values, and on a GPU, where the judge compares for itself."""

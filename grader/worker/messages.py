@@ -69,6 +69,13 @@ class Lent(msgspec.Struct, tag="lent", forbid_unknown_fields=True):
     offset: int
 
 
+class Room(msgspec.Struct, tag="room", forbid_unknown_fields=True):
+    """A tensor that the worker allocates itself, for the judge to write into."""
+
+    dtype: str
+    shape: list[int]
+
+
 class Items(msgspec.Struct, tag="items", forbid_unknown_fields=True):
     """A list or a tuple; a dict is kind "dict" with keys and values alternating."""
 
@@ -83,7 +90,7 @@ class Named(msgspec.Struct, tag="named", forbid_unknown_fields=True):
     name: str
 
 
-Value = None | bool | int | float | str | Array | Handle | Lent | Items | Named
+Value = None | bool | int | float | str | Array | Handle | Lent | Room | Items | Named
 
 
 # --- commands, judge to worker ---------------------------------------------------------------------------------------
@@ -173,7 +180,8 @@ class Backward(msgspec.Struct, tag="backward", forbid_unknown_fields=True):
 
 
 class Prepare(msgspec.Struct, tag="prepare", forbid_unknown_fields=True):
-    """Map these inputs for later Batch commands, which refer to them by index.
+    """Keep these inputs for later Batch commands, which refer to them by index, and say where they lie. Answered by
+    Prepared.
 
     upstream: for each of them the gradient of each floating output, if Batch runs backward too; differentiable,
     parameters: the inputs and weights whose gradients it computes.
@@ -362,7 +370,7 @@ class Gradients(msgspec.Struct, tag="gradients", forbid_unknown_fields=True):
 
 
 class Location(msgspec.Struct, forbid_unknown_fields=True):
-    """Where a result lies in the worker's GPU memory: a CUDA IPC handle of its allocation and an offset in bytes."""
+    """Where a tensor lies in the worker's GPU memory: a CUDA IPC handle of its allocation and an offset in bytes."""
 
     dtype: Name
     shape: Shape
@@ -372,6 +380,15 @@ class Location(msgspec.Struct, forbid_unknown_fields=True):
 
 
 Located = Annotated[list[Location | None], Meta(max_length=MAX_LEAVES)]
+
+
+class Prepared(msgspec.Struct, tag="prepared", forbid_unknown_fields=True):
+    """Where the values of a Prepare command lie, in its order; None for one that is in no memory of the GPU that can be
+    shared. Empty on a CPU.
+    """
+
+    batches: Annotated[list[Located], Meta(max_length=MAX_TIMED)] = []
+    upstream: Annotated[list[Located], Meta(max_length=MAX_TIMED)] = []
 
 
 class Timed(msgspec.Struct, tag="timed", forbid_unknown_fields=True):
@@ -414,7 +431,7 @@ class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_de
     broken: bool = False  # the process is of no further use (a sticky CUDA error)
 
 
-Reply = Ready | Building | Built | Done | Constructed | Outputs | Recorded | Gradients | Timed | Failure
+Reply = Ready | Building | Built | Done | Constructed | Outputs | Recorded | Gradients | Prepared | Timed | Failure
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

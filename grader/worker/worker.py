@@ -300,11 +300,11 @@ class Worker:
     # -- timing --
 
     def prepare(self, command: protocol.Prepare) -> protocol.Reply:
-        """Map the inputs of later batches."""
+        """Keep the inputs of later batches."""
         self.prepared = [[self.device.unpack(value) for value in one] for one in command.batches]
         self.upstream = [[self.device.unpack(value) for value in one] for one in command.upstream]
         self.preparation = command
-        return protocol.Done()
+        return protocol.Prepared(self.device.locate(self.prepared), self.device.locate(self.upstream))
 
     def batch(self, command: protocol.Batch) -> protocol.Reply:
         """Run the timed calls: nothing but these calls, one wait for the device, and where their results lie."""

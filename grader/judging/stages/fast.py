@@ -13,17 +13,16 @@ import torch
 from grader.judging import clock, findings
 from grader.judging.context import Context
 from grader.judging.results import skip_stage
-from grader.judging.timing.bench import Bench, find_bound, make_backward, make_inputs
+from grader.judging.timing.bench import Bench, find_bound, make_backward
 from grader.judging.timing.clocks import Clocks
 from grader.judging.timing.commands import Candidate, NoResult, NotDone, OtherFailed, order
-from grader.judging.timing.others import make_commands, make_probe, start_others
+from grader.judging.timing.others import make_commands, make_probe, share_inputs, start_others
 from grader.judging.timing.rounds import Rounds
 from grader.judging.timing.watch import Watch
 from grader.judging.trial import Finding, FindingError
 from grader.verdict import EXPLANATIONS, Measurement, Reason, Stage
 from grader.worker import protocol
 from grader.worker.client import Gone, Late
-from grader.worker.exchange import GpuMemory
 
 CANDIDATE = "this submission"
 
@@ -36,9 +35,8 @@ def run(context: Context, stage: Stage) -> None:
     trial = context.trials[-1]  # the full size
     context.session.construct(trial, None)
     backward = make_backward(context, trial) if context.requires_gradient else None
-    bench = Bench(context, trial, GpuMemory(), backward)
+    bench = Bench(context, trial, backward)
     with contextlib.ExitStack() as stack:
-        stack.callback(bench.memory.free)
         stack.callback(_release, bench)
         finding = _measure(bench, stage, stack)
     if finding is not None:
@@ -46,7 +44,7 @@ def run(context: Context, stage: Stage) -> None:
 
 
 def _release(bench: Bench) -> None:
-    """Have the submission's worker unmap the judge's memory."""
+    """Have the submission's worker drop what it has been given."""
     with contextlib.suppress(Gone, Late):
         if bench.client.process.alive():
             bench.client.process.thaw()
@@ -78,8 +76,9 @@ def _time(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding | 
     """Start the baselines, time everything in rounds, and write the figures into the stage."""
     bench.report("starting the baselines")
     others = start_others(bench, stack)
-    inputs = make_inputs(bench)
-    order(bench.client, bench.prepare(inputs.given, inputs.arity), bench.seconds)
+    inputs = share_inputs(bench, others)
+    stack.callback(inputs.release)
+    inputs.map(order(bench.client, bench.prepare(inputs), bench.seconds), submission=True)
     process = bench.context.process
     assert process is not None and bench.context.canary is not None
     watch = Watch(bench.context.canary, process)
@@ -93,10 +92,10 @@ def _time(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding | 
             mine, baselines, way, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
         )
     bench.report("checking what the timed calls computed")
+    inputs.release()
     for command in (mine, way, *baselines.values()):  # their memory is needed
         command.probe.release()
         command.client.close()
-    bench.memory.free()
     try:
         rounds.verify()
     except torch.OutOfMemoryError:

@@ -15,10 +15,10 @@ from grader.judging.trial import Trial
 from grader.verdict import StageName
 from grader.worker import protocol
 from grader.worker.client import Client
-from grader.worker.exchange import GpuMemory
 
 MOST_INPUTS = 96
-MEMORY_SHARE = 0.6  # of the free GPU memory, at most, for the inputs and for the outputs that three workers keep
+# Of the free GPU memory, at most, for the inputs and for the outputs that workers keep; and for one call's alone.
+MEMORY_SHARE, ONE_SHARE = 0.6, 0.9
 WORKERS = 3
 SEED_BITS = 61  # fewer could be tried out by a submission that knows how inputs are drawn
 
@@ -51,7 +51,6 @@ class Bench:
 
     context: Context
     trial: Trial
-    memory: GpuMemory
     backward: Backward | None = None
 
     @property
@@ -71,26 +70,29 @@ class Bench:
         """Return tensors of the dtypes and shapes of what a timed call returns."""
         return [*self.backward.outputs, *self.backward.like] if self.backward else self.trial.eager
 
-    def prepare(self, inputs: list[list[protocol.Value]], arity: int) -> protocol.Prepare:
-        """Return the command that gives a worker its inputs, which are the first `arity` of each list."""
-        back = self.backward
+    def prepare(self, inputs: TimedInputs) -> protocol.Prepare:
+        """Return the command that has a worker make room for its inputs."""
+        back, arity = self.backward, inputs.arity
         if back is None:
-            return protocol.Prepare(inputs)
-        batches, upstream = [one[:arity] for one in inputs], [one[arity:] for one in inputs]
+            return protocol.Prepare(inputs.sent)
+        batches, upstream = [one[:arity] for one in inputs.sent], [one[arity:] for one in inputs.sent]
         return protocol.Prepare(batches, upstream, back.inputs, back.parameters)
 
 
-def make_inputs(bench: Bench) -> TimedInputs:
-    """Return as many distinct inputs of the full size as fit."""
-    trial, context = bench.trial, bench.context
-    trial.expected, trial.noise = [], []  # large, and not needed any more
+def count_inputs(bench: Bench, workers: int) -> int:
+    """Return how many distinct inputs of the full size fit, if so many workers have each of them."""
+    bench.trial.expected, bench.trial.noise = [], []  # large, and not needed any more
     torch.cuda.empty_cache()
+    size = _bytes(bench.trial.instance.inputs) + (_bytes(bench.backward.outputs) if bench.backward else 0)
+    each = workers * size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
+    free = torch.cuda.mem_get_info()[0]
+    return min(MOST_INPUTS, int(MEMORY_SHARE * free / max(each, 1)) or int(each <= ONE_SHARE * free))
+
+
+def make_inputs(bench: Bench, count: int) -> TimedInputs:
+    """Return so many distinct inputs of the full size, for which no worker has room yet."""
     outputs = bench.backward.outputs if bench.backward else []
-    size = _bytes(trial.instance.inputs) + _bytes(outputs)
-    each = 2 * size + WORKERS * (_bytes(bench.like) + (size if bench.backward else 0))
-    fit = int(MEMORY_SHARE * torch.cuda.mem_get_info()[0] / max(each, 1))
-    count = max(1, min(MOST_INPUTS, fit))
-    made = TimedInputs(context.problem, trial.case, secrets.randbits(SEED_BITS), bench.memory, count, outputs)
+    made = TimedInputs(bench.context.problem, bench.trial.case, secrets.randbits(SEED_BITS), count, outputs)
     torch.cuda.empty_cache()
     return made
 

@@ -7,10 +7,10 @@ import dataclasses
 
 import torch
 
-from grader.judging.timing.bench import Bench
+from grader.judging.timing.bench import Bench, count_inputs, make_inputs
 from grader.judging.timing.commands import NotDone, Other, OtherFailed, order
 from grader.judging.timing.inputs import TimedInputs
-from grader.judging.timing.results import Probe, draw_places
+from grader.judging.timing.results import NoResult, Probe, draw_places
 from grader.judging.timing.watch import Watch
 from grader.judging.worker_process import start_worker
 from grader.problems import exercises
@@ -62,6 +62,28 @@ def _construct(bench: Bench, client: Client, text: str, path: str) -> None:
     order(client, bench.context.session.construct_command(bench.trial, None), BASELINE_S)
 
 
+def share_inputs(bench: Bench, others: Others) -> TimedInputs:
+    """Return as many inputs as fit, which the others have. Without room for the reference solution it is left out.
+
+    Raises OtherFailed where eager's worker cannot take them.
+    """
+    count = count_inputs(bench, 3 if others.reference else 2)
+    if others.reference and not count:
+        others.reference.close()
+        others.reference, count = None, count_inputs(bench, 2)
+    inputs = make_inputs(bench, max(1, count))
+    try:
+        inputs.map(order(others.models, bench.prepare(inputs), BASELINE_S))
+    except (NoResult, NotDone, Gone, Late) as error:
+        raise OtherFailed(getattr(getattr(error, "reply", None), "message", str(error))) from None
+    try:
+        if others.reference:
+            inputs.map(order(others.reference, bench.prepare(inputs), BASELINE_S))
+    except (NoResult, NotDone, Gone, Late):
+        others.reference = None
+    return inputs
+
+
 def make_commands(
     bench: Bench, others: Others, inputs: TimedInputs, watch: Watch, stack: contextlib.ExitStack
 ) -> tuple[dict[str, Other], Other]:
@@ -69,7 +91,6 @@ def make_commands(
 
     Raises OtherFailed where eager does not run.
     """
-    prepare = bench.prepare(inputs.sent, inputs.arity)
     clients = {REFERENCE: others.reference, EAGER: others.models, COMPILED: others.models}
     models = {EAGER: baselines.EAGER, COMPILED: baselines.COMPILED}
     found: dict[str, Other] = {}
@@ -81,8 +102,6 @@ def make_commands(
         probe, trusted = make_probe(bench.like, stack), client is others.models
         other = Other(client, BASELINE_S, probe, watch, inputs, models.get(name, ""), trusted=trusted)
         try:
-            if name != COMPILED:  # the worker of eager has its inputs
-                order(client, prepare, BASELINE_S)
             other.probe.draw(draw_places(bench.like))
             other.run([0])
             other.settle([0])

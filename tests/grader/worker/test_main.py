@@ -221,7 +221,7 @@ def test_a_lists_sources_are_labelled_up_to_a_limit():
 
 def test_a_batch_runs_on_prepared_inputs(talk):
     assert isinstance(talk.run(RIGHT), Outputs)
-    assert talk.ask(protocol.Prepare([[Array("float32", [1, 3], b"\0" * 12)]])) == Done()
+    assert talk.ask(protocol.Prepare([[Array("float32", [1, 3], b"\0" * 12)]])) == protocol.Prepared()
     assert talk.ask(protocol.Batch([0, 0])) == protocol.Timed()
     assert talk.ask(protocol.Batch([])) == protocol.Timed()
     assert isinstance(talk.ask(protocol.Batch([7])), Failure)

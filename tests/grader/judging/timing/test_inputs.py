@@ -1,14 +1,16 @@
 """Are the inputs of each round new, the same again when the judge makes them once more, and watched for changes?"""
 
 import statistics
-from typing import Any
 
 import pytest
 import torch
 
 from grader.judging.timing import inputs as timed
 from grader.judging.timing.inputs import TimedInputs
+from grader.judging.timing.results import NoResult
 from grader.problems import problem
+from grader.worker import protocol
+from tests.grader.judging.timing.views import Memory, at, make_room
 
 MODEL = """
 import torch
@@ -27,23 +29,12 @@ def get_init_inputs():
 """
 
 
-class Memory:
-    """Stands in for the memory that workers map."""
-
-    device = "cpu"
-
-    def __init__(self):
-        self.given = []
-
-    def inputs(self, made):
-        copies = [value.clone() if isinstance(value, torch.Tensor) else value for value in made]
-        self.given.append([(one, None) for one in copies])
-        return copies
-
-
 def make(read, case, count) -> TimedInputs:
-    memory: Any = Memory()
-    return TimedInputs(read, case, 7, memory, count)
+    """Return inputs which a worker on the CPU and the submission's have."""
+    made = TimedInputs(read, case, 7, count, device="cpu")
+    made.add(make_room(made))
+    made.add(make_room(made), submission=True)
+    return made
 
 
 @pytest.fixture
@@ -110,3 +101,70 @@ def test_what_takes_long_to_draw_is_rolled(monkeypatch, made):
     slow.refresh([0])
     assert not torch.equal(slow.ours[0][0], first)
     assert torch.equal(slow.ours[0][0].flatten().sort().values, first.flatten().sort().values)
+
+
+# --- memory in a worker, as the worker tells of it ---
+
+
+@pytest.fixture
+def mapped(tmp_path, monkeypatch):
+    """Two lists of inputs that no worker has yet, the memory that one offers, and what it says of it."""
+    path = tmp_path / "triangle.py"
+    path.write_text(MODEL)
+    read = problem.read(path)
+    made = TimedInputs(read, read.full(), 7, 2, device="cpu")
+    rooms = make_room(made)
+    memory = Memory(**{f"{n}.{place}": rooms[n][place] for n in range(2) for place in range(2)})
+    monkeypatch.setattr(timed.protocol, "Foreign", lambda: memory)
+    located = [[at(f"{n}.0", rooms[n][0]), at(f"{n}.1", rooms[n][1]), None] for n in range(2)]
+    return made, rooms, located
+
+
+def test_a_worker_has_the_values_in_its_own_memory(mapped):
+    """Is what a worker made room for filled with the inputs that it is asked to compute with?"""
+    made, rooms, located = mapped
+    made.map(protocol.Prepared(located))
+    assert all(
+        torch.equal(room[0], again[0]) and torch.equal(room[1], again[1])
+        for room, again in zip(rooms, (made.again(0), made.again(1)), strict=True)
+    )
+    assert made.ours[1][2] == 3 and rooms[0][0].abs().sum() > 0
+    made.release()
+    assert not made.ours
+
+
+def test_other_rivals_get_the_same_values(mapped, made):
+    """Does each refresh reach the reference's worker too, and the submission's only when it is given?"""
+    other = make_room(made)
+    made.add(other)
+    made.refresh([0, 1, 2])
+    assert torch.equal(other[2][0], made.ours[2][0]) and other[2][0].abs().sum() > 0
+    assert not torch.equal(made.theirs[2][0], made.ours[2][0])
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda located: protocol.Done(), "did not say where its inputs are"),
+        (lambda located: protocol.Prepared(located[:1]), "did not say where all"),
+        (lambda located: protocol.Prepared([located[0], located[1][:2]]), "did not say where all"),
+        (lambda located: protocol.Prepared([located[0], [None, *located[1][1:]]]), "cannot write to"),
+        (lambda located: protocol.Prepared([located[0], [located[0][1], *located[1][1:]]]), "another dtype or shape"),
+        (lambda located: protocol.Prepared([located[0], [_turned(located[1][0]), *located[1][1:]]]), "another dtype"),
+        (lambda located: protocol.Prepared([located[0], located[0]]), "share memory"),
+        (lambda located: protocol.Prepared([located[0], [_lost(located[1][0]), *located[1][1:]]]), "an input lies"),
+    ],
+)
+def test_memory_that_was_not_asked_for_is_refused(mapped, change, says):
+    """Does a worker that says less, or something else, of its inputs get no figure, with the reason?"""
+    made, _, located = mapped
+    with pytest.raises(NoResult, match=says):
+        made.map(change(located), submission=True)
+
+
+def _turned(location):
+    return protocol.Location(location.dtype, location.shape, location.strides[::-1], location.handle, location.offset)
+
+
+def _lost(location):
+    return protocol.Location(location.dtype, location.shape, location.strides, b"?" * 64, location.offset)

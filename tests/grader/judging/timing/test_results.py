@@ -6,33 +6,12 @@ import pytest
 import torch
 
 from grader.judging.timing.results import FAR_SHARE, READ_AT_ONCE, SAMPLES, NoResult, Probe, are_alike, draw_places
-from grader.worker.channel import ChannelError
-from grader.worker.protocol import Location
-
-
-class Memory:
-    """Stands in for a worker's memory: tensors by their handle."""
-
-    def __init__(self, **tensors):
-        self.tensors = {name.encode().ljust(64, b"\0"): value for name, value in tensors.items()}
-
-    def view(self, location):
-        if location.handle not in self.tensors:
-            raise ChannelError("a result lies outside its memory")
-        return self.tensors[location.handle]
-
-    def release(self):
-        self.tensors.clear()
+from tests.grader.judging.timing.views import Memory, at
 
 
 def make_probe(like: torch.Tensor, **tensors) -> Probe:
     memory: Any = Memory(**tensors)
     return Probe([like], memory)
-
-
-def at(name: str, tensor: torch.Tensor) -> Location:
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return Location(dtype, list(tensor.shape), list(tensor.stride()), name.encode().ljust(64, b"\0"), 0)
 
 
 def test_elements_are_read_in_row_major_order_whatever_the_layout():

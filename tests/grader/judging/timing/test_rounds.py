@@ -13,6 +13,7 @@ from grader.judging.timing.inputs import TimedInputs
 from grader.judging.trial import FindingError, prepare_trial
 from grader.problems import problem
 from grader.verdict import Reason
+from tests.grader.judging.timing.views import make_room
 
 MODEL = """
 import torch
@@ -34,19 +35,6 @@ def get_init_inputs():
     return []
 """
 NUMBERS = [2, 0, 1]
-
-
-class Memory:
-    """Stands in for the memory that workers map."""
-
-    device = "cpu"
-
-    def __init__(self):
-        self.given: list = []
-
-    def inputs(self, made):
-        self.given.append([(one.clone(), None) for one in made])
-        return made
 
 
 class Probe:
@@ -75,8 +63,9 @@ class Bout:
         self.submission: Callable = submission
         self.number = 0
         back = Backward(self.trial.eager, [0], ["weight"], [torch.zeros(40, 64), torch.zeros(64)]) if backward else None
-        memory: Any = Memory()
-        self.inputs = TimedInputs(read, case, 7, memory, 3, back.outputs if back else ())
+        self.inputs = TimedInputs(read, case, 7, 3, back.outputs if back else (), device="cpu")
+        self.inputs.add(make_room(self.inputs))
+        self.inputs.add(make_room(self.inputs), submission=True)
         like = [*back.outputs, *back.like] if back else self.trial.eager
         context = SimpleNamespace(trials=[self.trial])
         bench: Any = SimpleNamespace(context=context, trial=self.trial, backward=back, like=like)
