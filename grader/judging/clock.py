@@ -2,9 +2,10 @@
 
 One round times every command once, in random order: the L2 cache is flushed, then a wall clock in this process runs
 from before a batch of calls on distinct inputs until their results are there. What the way to a worker and back takes
-is subtracted. A trusted worker tells it, with work that takes about as long as the candidate's: by how much the wall
-clock exceeds what its GPU took by CUDA events. (After work that takes much less or much longer the way back is
-another.) Rounds repeat until the confidence interval of every ratio is narrow enough.
+is subtracted. A trusted worker tells it, with work that takes about as long as the candidate's and an answer as long:
+by how much the wall clock exceeds what its GPU took by CUDA events. (After work that takes much less or much longer the
+way back is another, and each result takes some microseconds of it.) Rounds repeat until the confidence interval of
+every ratio is narrow enough.
 """
 
 from __future__ import annotations
@@ -56,6 +57,15 @@ class Command(Protocol):
         """Do what follows a turn on these inputs, untimed."""
 
 
+class Way(Command, Protocol):
+    """A command that takes the same way as the others and knows what its work takes.
+
+    calls: how many of a batch's inputs it works on; it answers for all of them. None: works on all.
+    """
+
+    calls: int | None
+
+
 @dataclasses.dataclass(frozen=True)
 class Timing:
     """Milliseconds a call of one command: median, quartiles, and how many batches they stand on."""
@@ -105,7 +115,7 @@ class Measurement:
 def measure(
     candidate: Command,
     baselines: Mapping[str, Command],
-    way: Command,
+    way: Way,
     inputs: int,
     *,
     bound_ms: float | None = None,
@@ -118,28 +128,27 @@ def measure(
 ) -> Measurement:
     """Time the candidate and every baseline in interleaved rounds.
 
-    way: takes the same way as the others and knows what its work takes. inputs: how many distinct ones there are,
-    numbered from 0; a batch uses each at most once. bound_ms: the least time that memory allows (see roofline_bound()).
-    flush: empties the L2; Flush() if None. refresh, check: called before and after each round with the numbers of its
-    inputs, untimed. now: seconds. seed: of the order of turns. Exceptions of commands pass through.
+    way: of a trusted worker. inputs: how many distinct ones there are, numbered from 0; a batch uses each at most once.
+    bound_ms: the least time that memory allows (see roofline_bound()). flush: empties the L2; Flush() if None. refresh,
+    check: called before and after each round with the numbers of its inputs, untimed. now: seconds. seed: of the order
+    of turns. Exceptions of commands pass through.
     """
     flush = Flush() if flush is None else flush
     refresh, check = refresh or _ignore, check or _ignore
     order = random.Random(seed)
     commands: dict[str, Command] = {CANDIDATE: candidate, WAY: way, **baselines}
-    batch, few = _warm_up(commands, inputs, refresh, now)
+    batch, way.calls = _warm_up(commands, inputs, refresh, now)
     samples: dict[str, list[float]] = {name: [] for name in commands}
     deadline = now() + most_seconds
     while True:
         numbers = order.sample(range(inputs), batch)
         refresh(numbers)
         for name in order.sample(list(commands), len(commands)):
-            mine = numbers[:few] if name == WAY else numbers
-            commands[name].prepare(mine)
+            commands[name].prepare(numbers)
             flush()
-            seconds, turn = _timed(commands[name], mine, now)
+            seconds, turn = _timed(commands[name], numbers, now)
             samples[name].append(seconds - turn.work if name == WAY else seconds)
-            commands[name].settle(mine)
+            commands[name].settle(numbers)
         check(numbers)
         rounds = len(samples[CANDIDATE])
         times = {name: _per_call(samples[name], samples[WAY], batch) for name in commands if name != WAY}

@@ -198,11 +198,13 @@ class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
     say where they lie. Answered by Timed.
 
     model: the attribute of the constructed model to call instead of the model itself, of a worker that has several.
-    The command has no `seconds`: to arm and disarm the worker's own watchdog takes a part of a millisecond.
+    calls: how many of the indices it is run for, all if 0; what these return stands for the results of the others. The
+    command has no `seconds`: to arm and disarm the worker's own watchdog takes a part of a millisecond.
     """
 
     indices: list[int]
     model: str = ""
+    calls: int = 0
 
 
 class Clear(msgspec.Struct, tag="clear", forbid_unknown_fields=True):

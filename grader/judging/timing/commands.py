@@ -46,7 +46,7 @@ class InWorker:
     """A model in a worker as a clock.Command.
 
     seconds: limit of a batch. watch: looks for others on the GPU. inputs: of the batches. model: which of the worker's
-    models, see protocol.Batch. may_modify: whether the model may write to its inputs.
+    models, see protocol.Batch. may_modify: whether the model may write to its inputs. calls: see clock.Way.
     """
 
     client: Client
@@ -56,6 +56,7 @@ class InWorker:
     inputs: TimedInputs
     model: str = ""
     may_modify: bool = False
+    calls: int | None = None
 
     def prepare(self, batch: Sequence[int]) -> None:
         """Have a few calls computed, so that the process is awake and knows its way."""
@@ -71,8 +72,9 @@ class InWorker:
         Raises Gone, Late, NotDone, and NoResult.
         """
         self.client.channel.spin_seconds = SPIN_S
+        command = protocol.Batch(list(batch), self.model, self.calls or 0)
         try:
-            reply = order(self.client, protocol.Batch(list(batch), self.model), self.seconds)
+            reply = order(self.client, command, self.seconds)
         finally:
             self.client.channel.spin_seconds = 0.0
         if not isinstance(reply, protocol.Timed):

@@ -34,8 +34,9 @@ class Fake:
 
     def __init__(self, world: World, name, seconds: float | Callable[[World], float], noise, overhead):
         self.world, self.name, self.seconds, self.noise, self.overhead = world, name, seconds, noise, overhead
-        self.aside = 0.0
+        self.aside = self.answer = 0.0
         self.batches = []
+        self.calls = None
 
     def prepare(self, batch):
         self.world.log.append(f"prepare {self.name}")
@@ -46,8 +47,9 @@ class Fake:
         self.world.log.append(self.name)
         seconds = self.seconds(self.world) if callable(self.seconds) else self.seconds
         jitter = math.exp(self.world.random.gauss(0, self.noise)) if self.noise else 1.0
-        self.world.time += self.overhead + len(batch) * seconds * jitter
-        return clock.Turn(len(batch) * seconds * jitter if self.name == "way" else 0.0, self.aside)
+        work = len(batch[: self.calls]) * seconds * jitter
+        self.world.time += self.overhead + len(batch) * self.answer + work
+        return clock.Turn(work if self.name == "way" else 0.0, self.aside)
 
     def settle(self, batch):
         assert list(batch) == self.batches[-1]
@@ -140,7 +142,19 @@ def test_the_trusted_worker_works_as_long_as_the_candidate(seconds, calls):
     way = world.command("way", seconds)
     found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 6e-3)}, 16, way)
     assert found.batch == 15
-    assert [len(batch) for batch in way.batches[-found.rounds :]] == [min(calls, found.batch)] * found.rounds
+    assert way.calls == min(calls, found.batch)
+    assert [len(batch) for batch in way.batches[-found.rounds :]] == [found.batch] * found.rounds
+
+
+def test_what_each_result_takes_on_the_way_is_subtracted():
+    """Though the trusted worker works on fewer inputs than the candidate?"""
+    world = World()
+    way, mine, eager = world.command("way", 6e-3), world.command("mine", 1e-3), world.command("eager", 6e-3)
+    for command in (way, mine, eager):
+        command.answer = 0.1e-3
+    found = measured(world, mine, {"eager": eager}, 16, way)
+    assert way.calls and way.calls < found.batch
+    assert found.candidate.median_ms == pytest.approx(1.0) and found.baselines[0].median_ms == pytest.approx(6.0)
 
 
 def test_what_was_spent_aside_is_left_out():
@@ -253,6 +267,7 @@ class OnGpu:
 
     def __init__(self, function, inputs):
         self.function, self.inputs = function, inputs
+        self.calls: int | None = None
 
     def prepare(self, batch):
         pass
@@ -260,7 +275,7 @@ class OnGpu:
     def run(self, batch):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
-        for number in batch:
+        for number in batch[: self.calls]:
             self.function(*self.inputs[number])
         end.record()
         clock.synchronize()
