@@ -27,6 +27,7 @@ from grader.problems import problem
 from grader.verdict import Outcome, StageName, Verdict
 from grader.worker import client, protocol, sandbox
 from grader.worker.channel import HEADER, Channel
+from simt.runtime.monitor import Orders
 
 LIMITS = Limits(own=0.5, build=0.5)
 
@@ -57,7 +58,7 @@ def record(
     conversations: list[int] = []
     counted: list[bool] = []
     values = Values()
-    receive, send = Channel.answer, Channel.send
+    receive, ask = Channel.answer, client.Client.ask
 
     def keep(channel: Channel, limit: int, deadline: float) -> protocol.Answer:
         answer = receive(channel, limit, deadline)
@@ -68,12 +69,11 @@ def record(
         counted.append(values.counted)
         return answer
 
-    def note(channel: Channel, message: protocol.Order | protocol.Answer, *rest: Any) -> None:
-        if isinstance(message, protocol.Order):
-            values.note(message.command)
-        send(channel, message, *rest)
+    def note(one: client.Client, command: protocol.Command, *rest: Any) -> protocol.Reply:
+        values.note(command, next((each for each in rest if isinstance(each, Orders)), Orders()))
+        return ask(one, command, *rest)
 
-    with mock.patch.object(Channel, "answer", keep), mock.patch.object(Channel, "send", note):
+    with mock.patch.object(Channel, "answer", keep), mock.patch.object(client.Client, "ask", note):
         verdict = grade(path, model, device="cpu", seed=seed, worker=start, progress=values.begin)
     return Recording(path, model, seed, messages, conversations, counted, verdict.outcome)
 
@@ -81,8 +81,8 @@ def record(
 class Values:
     """Follows a grading: does the verdict depend on the values in the reply to the newest command?
 
-    Not with simt's checks on, nor without launches, nor in the first of the two calls of "safe" that compare results
-    for other values, which repeats one that "correct" has compared.
+    Not with simt's checks on, nor where it is asked which kernels or operators make them, nor in the first of the two
+    calls of "safe" that compare results for other values, which repeats one that "correct" has compared.
     """
 
     def __init__(self):
@@ -93,12 +93,12 @@ class Values:
         """Note the stage; `grade` calls it."""
         self.stage = stage
 
-    def note(self, command: protocol.Command) -> None:
-        """Note a command that is sent."""
+    def note(self, command: protocol.Command, orders: Orders) -> None:
+        """Note a command that is sent, with what simt's runtime is told."""
         if not isinstance(command, (protocol.Forward, protocol.Gradient)):
             self.counted = self.counted and isinstance(command, protocol.Backward)
             return
-        self.counted = not command.check and not getattr(command, "idle", False)
+        self.counted = not (command.check or command.watch or orders.idle or orders.watch)
         if self.counted and self.stage is StageName.safe and command.schedule == "forward" and not self.repeated:
             self.counted, self.repeated = False, True
 

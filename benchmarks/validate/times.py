@@ -1,8 +1,8 @@
 """Hold the judge's clock against measurements of another kind, and against submissions that were written to deceive it.
 
-    python benchmarks/validate/times.py references [--only TEXT]   on a GPU
-    python benchmarks/validate/times.py repeat                     on a GPU
-    python benchmarks/validate/times.py dishonest [--only TEXT]    on a GPU
+    python benchmarks/validate/times.py references [--only TEXT] [--part K/N]   on a GPU
+    python benchmarks/validate/times.py repeat                                  on a GPU
+    python benchmarks/validate/times.py dishonest [--only TEXT] [--part K/N]    on a GPU
     python benchmarks/validate/times.py readme
 
 `references` times each reference solution and each fastest file as the judge does, and in a process of its own with
@@ -222,10 +222,23 @@ def main() -> None:
     pass
 
 
+def choose(command):
+    """Add the options that choose among files."""
+    command = click.option("--part", default="1/1", help="Every Nth file from the Kth on.", callback=read_part)(command)
+    return click.option("--only", default="", help="Files whose name contains this text.")(command)
+
+
+def read_part(context: click.Context, parameter: click.Parameter, text: str) -> slice:
+    first, _, count = text.partition("/")
+    if not (first.isdecimal() and count.isdecimal() and 1 <= int(first) <= int(count)):
+        raise click.BadParameter("write it as K/N, such as 1/3")
+    return slice(int(first) - 1, None, int(count))
+
+
 @main.command()
-@click.option("--only", default="", help="Files whose name contains this text.")
-def references(only: str) -> None:
-    files = [path for path in find_files() if only in name_of(path)]
+@choose
+def references(only: str, part: slice) -> None:
+    files = [path for path in find_files() if only in name_of(path)][part]
     build_all(files)
     rows: dict[str, dict] = {}
     for path in files:
@@ -309,12 +322,10 @@ ModelNew = Slowed
 
 
 @main.command()
-@click.option("--only", default="", help="Files whose name contains this text.")
-def dishonest(only: str) -> None:
+@choose
+def dishonest(only: str, part: slice) -> None:
     rows: dict[str, dict] = {}
-    for path in sorted(DISHONEST.glob("time_*.py")):
-        if only not in path.stem:
-            continue
+    for path in [path for path in sorted(DISHONEST.glob("time_*.py")) if only in path.stem][part]:
         begun = time.monotonic()
         verdict = grading.grade(path, LARGE, device="cuda", seed=SEED, limits=LIMITS)
         made = verdict.stage(StageName.fast)
