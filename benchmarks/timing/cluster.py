@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.machine import describe_machine
 from benchmarks.paths import DATA_FOLDER, ROOT
 from benchmarks.publish.tables import show_table
-from grader.classroom.collect import Attempt
+from benchmarks.timing.distinct import make_attempts
 from grader.classroom.journal import Journal
 from tests.grader.classroom.class_folder import PROBLEMS, make_class
 from tests.grader.classroom.dask_cluster import local_cluster
@@ -40,10 +40,8 @@ def time_class(folder: Path, workers: int, copies: int, processors: list[int]) -
     The workers' first gradings load torch and are not counted.
     """
     folder.mkdir()
-    texts = {name: (ROOT / "kernels_ref" / name / "solution.py").read_text() for name in PROBLEMS}
-    timed = [make_attempt(name, text, copy) for copy in range(copies) for name, text in texts.items()]
-    name, text = next(iter(texts.items()))
-    warm = [make_attempt(name, text, copies + copy) for copy in range(workers)]
+    timed = make_attempts(PROBLEMS, copies)
+    warm = make_attempts(PROBLEMS[:1], workers)
     with local_cluster(folder, 0) as cluster:
         for at in range(workers):
             cluster.add_worker(cpus={processors[at]})
@@ -60,12 +58,6 @@ def time_class(folder: Path, workers: int, copies: int, processors: list[int]) -
     with Journal(folder / "timed") as journal:
         outcomes = [outcome for (outcome,) in journal.read("SELECT outcome FROM verdicts")]
     return seconds, len(outcomes), outcomes.count("passed")
-
-
-def make_attempt(name: str, text: str, copy: int) -> Attempt:
-    """Return a submission whose CUDA source differs from every other, so that no build is found in the cache."""
-    marked = text.replace("__global__", f"/* {copy} {time.time_ns()} */ __global__", 1)
-    return Attempt(f"{copy}", name, f"{name}{copy}.py", marked.encode(), None)
 
 
 @click.command(help=__doc__)

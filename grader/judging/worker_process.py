@@ -6,6 +6,7 @@ import contextlib
 
 from grader.judging.context import Request
 from grader.judging.trial import Progress, Refused
+from grader.problems import exercises
 from grader.source.contract import Source
 from grader.verdict import StageName
 from grader.worker import sandbox
@@ -29,12 +30,14 @@ def start_worker(request: Request, source: Source, report: Progress, required: b
                 "folders that can be written."
             ) from None
     if not gpu and not sandbox.why_not():
-        _fill_cache(source.text, report)
+        _fill_cache(request, source.text, report)
     return request.start_process(source.path, gpu=gpu, builds=builds, required=required)
 
 
-def _fill_cache(text: str, report: Progress) -> None:
-    """Build what simt builds once on a machine, for a worker that cannot write to the cache."""
+def _fill_cache(request: Request, text: str, report: Progress) -> None:
+    """Build what simt builds once on a machine, and the exercise's own binding where it is kept as it was handed out,
+    for a worker that cannot write to the cache.
+    """
     from simt.errors import BuildError
     from simt.toolchain import build
 
@@ -43,3 +46,6 @@ def _fill_cache(text: str, report: Progress) -> None:
             report(StageName.contract, PREPARING)
             build.warm_up(text)
             report(StageName.contract, "")
+        for given in exercises.read_given_bindings(request.problem_path or exercises.model_of(request.path)):
+            if all(part in text for part in (*given.cpp_sources, *given.functions)):
+                build.warm_binding(given.cpp_sources, given.functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tomllib
 from pathlib import Path
@@ -21,6 +22,7 @@ from grader.problems.skeletons import (
     skeleton,
     source_file,
 )
+from grader.source.inline_call import Binding, read_bindings
 from grader.source.syntax import split_lines
 
 __all__ = ["BACKWARD", "CLOSE", "DEFECT", "KERNELS_STUDENT", "MARK", "OPEN", "PRINTS", "STAMP"]
@@ -75,6 +77,17 @@ def model_of(submission: Path) -> Path | None:
         if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
             return KERNELS_REF / name / "model.py"
     return next((KERNELS_REF / folder.name / "model.py" for folder in folders if folder.name in known), None)
+
+
+def read_given_bindings(model: Path | None) -> list[Binding]:
+    """Return the bindings in the exercises of a problem of the course, as they are handed out."""
+    if model is None or not is_of_the_course(model):
+        return []
+    found = []
+    for name in (model.parent.name, model.parent.name + BACKWARD):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found += read_bindings((KERNELS_STUDENT / f"{name}.py").read_text(encoding="utf-8-sig"))
+    return found
 
 
 def empty_places(text: str) -> list[int]:

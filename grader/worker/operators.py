@@ -43,6 +43,11 @@ class OperatorWatch(TorchDispatchMode):
         self.least, self.path = least, path
         self.lines: dict[str, int | None] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch would load its compiler, which takes a second, to keep it from compiling __torch_dispatch__."""
+        return False
+
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
@@ -73,6 +78,19 @@ class OperatorWatch(TorchDispatchMode):
         return frame.f_lineno if frame else None
 
 
+class CompilingWatch(OperatorWatch):
+    """The same where a submission has loaded PyTorch's compiler."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
 def _find_tensors(values: object) -> list[torch.Tensor]:
     return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
 
@@ -83,7 +101,9 @@ def _is_view(func: Any) -> bool:
 
 def watch(least: int, path: str) -> contextlib.AbstractContextManager[OperatorWatch | None]:
     """Return a watch of operators on tensors of at least so many elements; one that sees nothing for 0."""
-    return OperatorWatch(least, path) if least else contextlib.nullcontext()
+    if not least:
+        return contextlib.nullcontext()
+    return (CompilingWatch if "torch._dynamo" in sys.modules else OperatorWatch)(least, path)
 
 
 def list_operators(watched: OperatorWatch | None) -> list[Operator]:

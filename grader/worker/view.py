@@ -17,7 +17,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 # The folders of simt's cache that hold no kernel's code or program: what is built once for all submissions.
-SHARED_KINDS = ("base", "header", "part", "runtime")
+SHARED_KINDS = ("base", "binding", "header", "part", "runtime")
 MAX_LINKS = 40  # that lead from one path to a file, as in the kernel
 PACKAGES = ("site-packages", "dist-packages")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simt.errors import CompileError, Diagnostic, LinkError
 from simt.toolchain import cache
-from simt.toolchain.compilers import find_compiler, find_last_line, flags, run_compiler
+from simt.toolchain.compilers import find_compiler, find_last_line, find_linker, flags, run_compiler
 from simt.toolchain.diagnostics import read_diagnostics, read_link_errors
 from simt.toolchain.disassembly.blocks import write_blocks
 from simt.toolchain.headers import (
@@ -25,6 +27,8 @@ from simt.toolchain.lines import TEXTS
 from simt.toolchain.runtime_library import build_base, build_runtime, make_base_key, make_runtime_key
 from simt.toolchain.units import Sources, Unit, check_declared, make_units
 
+# The cache's entries of warm_binding(), and how many are kept.
+BINDING, MOST_BINDINGS = "binding", 200
 _DISASSEMBLY = sorted((SIMT / "toolchain/disassembly").glob("*.py"))
 
 # ---- what is built once ----
@@ -62,6 +66,18 @@ def warm_up(text: str = "") -> None:
         jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text))]
         for job in jobs:
             job.result()
+
+
+def warm_binding(cpp: Sequence[str], functions: Sequence[str]) -> None:
+    """Compile the binding of functions that these sources declare, once for all who keep the declarations as they are.
+
+    It is found by builds that may read this cache only. Raises CompileError, NoCompiler, CacheError.
+    """
+    sources = Sources("binding", list(cpp), [], {name: name for name in functions}, [], [])
+    for unit in make_units(sources, "plain")[0]:
+        key = _make_object_key(unit)
+        cache.find_or_make(BINDING, key, functools.partial(_compile, unit, build_header(unit.header, unit.mode)))
+        cache.trim(BINDING, MOST_BINDINGS)
 
 
 # ---- extensions and programs ----
@@ -136,10 +152,16 @@ def _build_object(unit: Unit) -> tuple[Path, bool]:
 
 
 def _build_object_with(unit: Unit) -> tuple[Path, bool]:
-    key = cache.hash_texts(make_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
+    key = _make_object_key(unit)
+    if place := cache.find_entry(BINDING, key):
+        return place, False
     return cache.find_or_make(
         "object", key, lambda made: _compile(unit, build_header(unit.header, unit.mode), made), _are_headers_unchanged
     )
+
+
+def _make_object_key(unit: Unit) -> str:
+    return cache.hash_texts(make_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
 
 
 def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
@@ -223,7 +245,10 @@ def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[s
         "-Wl,-z,defs",
         *links,
     ]
-    result = run_compiler(command)
+    quick = find_linker() if mode != "count" else []  # the disassembly reads what the usual one makes of library calls
+    result = run_compiler([*command, *quick])
+    if result.returncode != 0 and quick:
+        result = run_compiler(command)  # its messages are known, and it may succeed with less
     if result.returncode == 0:
         if mode == "count":
             write_blocks(folder / "extension.so")

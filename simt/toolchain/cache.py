@@ -119,9 +119,15 @@ _OLD = ".old-"  # begins the name of an entry that is being removed
 _MIN_FREE = 1 << 20  # bytes
 
 
+def find_entry(kind: str, key: str) -> Path | None:
+    """Return the folder of an entry that the cache has."""
+    places = (folder / kind / key for folder in (shared_dir(), cache_dir()) if folder)
+    return next((place for place in places if _is_whole(place)), None)
+
+
 def has_entry(kind: str, key: str) -> bool:
     """Return whether the cache has this entry."""
-    return any(_is_whole(folder / kind / key) for folder in (shared_dir(), cache_dir()) if folder)
+    return find_entry(kind, key) is not None
 
 
 def _is_whole(place: Path) -> bool:

@@ -19,10 +19,10 @@ PROBLEMS = ["groupnorm", "logsumexp"]
 
 @contextlib.contextmanager
 def make_class(
-    folder: Path, attempts: list[Attempt], rules: str = ""
+    folder: Path, attempts: list[Attempt], rules: str = "", problems: list[str] | None = None
 ) -> Iterator[tuple[Journal, Course, list[Student]]]:
     """Yield a database with these attempts, its course, and a student for each of ada, bob and cyd."""
-    write_course(folder, "Kernels", "UTC", PROBLEMS)
+    write_course(folder, "Kernels", "UTC", problems or PROBLEMS)
     (folder / FILE).write_text("id,name\nada,Ada Abel\nbob,Bob Blum\ncyd,=Cyd\n", encoding="utf-8")
     if rules:
         (folder / "course.toml").write_text(rules, encoding="utf-8")

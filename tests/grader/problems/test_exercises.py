@@ -87,3 +87,12 @@ def test_given_lines():
     assert at + 2 not in given and {n for n, line in enumerate(lines[:at], 1) if line.strip()} <= given
     assert exercises.given_lines("import torch\n\nclass ModelNew: pass\n", "logsumexp") == set()
     assert exercises.given_lines(text, "nothing_of_ours") == set()
+
+
+def test_the_bindings_of_a_problems_exercises_are_those_that_are_handed_out(tmp_path):
+    """Both of them, forward and backward, and none for a problem that is not of the course?"""
+    found = exercises.read_given_bindings(exercises.KERNELS_REF / "groupnorm" / "model.py")
+    assert [one.functions[0] for one in found] == ["groupnorm_forward"] * 2
+    assert found[0].functions == ("groupnorm_forward",) and "gradient_of_x" in found[1].functions
+    (tmp_path / "model.py").write_text("x = 1\n")
+    assert exercises.read_given_bindings(tmp_path / "model.py") == exercises.read_given_bindings(None) == []

@@ -1,5 +1,8 @@
 """Which operators does the watch report as PyTorch's own work?"""
 
+import subprocess
+import sys
+
 import torch
 import torch.nn.functional as F
 
@@ -59,3 +62,17 @@ def test_an_operator_of_the_submission_keeps_its_gradient():
         y = moved(x)
     y.sum().backward()
     assert x.grad is not None and torch.equal(x.grad, torch.full((4, 4), 3.0))
+
+
+def test_watching_does_not_load_pytorchs_compiler():
+    """Which takes a second, unless the submission has loaded it already?"""
+    program = (
+        "import sys, torch\nfrom grader.worker.operators import watch\nx = torch.ones(16)\n"
+        "with watch(8, 'x') as seen:\n    x * 2\n"
+        "assert list(seen.lines) == ['mul'] and 'torch._dynamo' not in sys.modules\n"
+        "import torch._dynamo\n"
+        "with watch(8, 'x') as seen:\n    torch.compile(lambda x: x * 2, backend='eager')(x)\n"
+        "assert list(seen.lines) == ['mul']\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr[-2000:]) == (0, ""), done.stderr

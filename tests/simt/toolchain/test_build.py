@@ -295,6 +295,25 @@ def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_pat
     assert cache.has_entry("object", "two") and sorted(shared.rglob("*")) == before
 
 
+def test_a_binding_that_was_compiled_before_is_not_compiled_again():
+    """Is the unit of the bindings taken from the cache where the declarations and names are the same?"""
+    stamp = time.time_ns()
+    declared, defined = f"// {stamp}\n{DECLARED}", HOST % f"// {stamp}"
+
+    def count_compiled(cpp: str) -> int:
+        return build.build(units.Sources("test_binding", [cpp], [defined], {"f": "f"}, [], [])).compiled
+
+    build.warm_binding([declared], ["f"])
+    assert count_compiled(declared) == 1
+    assert count_compiled(f"// another\n{declared}") == 1  # and of this the kernels are there already
+    assert count_compiled(declared) == 0
+
+
+def test_where_the_quick_linker_fails_the_usual_one_links(monkeypatch):
+    monkeypatch.setattr(build, "find_linker", lambda: ["-fuse-ld=none-of-this-name"])
+    assert load(HOST % f"// {time.time_ns()}").f(torch.zeros(3)).shape == (3,)
+
+
 @pytest.mark.parametrize(
     ("said", "words"),
     [
