@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from grader.cli.cache import format_bytes
 from grader.cli.statuses import CANNOT, PASSED
 from grader.worker import bubblewrap, confine, levels, sandbox
+from simt.toolchain.cache import measure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -122,7 +124,7 @@ def _cache_folder() -> Part:
                     file.write(b"?")
             except OSError as error:
                 return Part("cache folder", "", f"{costs}: {folder} cannot be written ({error.strerror}).", fix)
-        return Part("cache folder", str(sandbox.simt_cache()))
+        return Part("cache folder", f"{sandbox.simt_cache()}, {format_bytes(measure(sandbox.simt_cache()))}")
     except RuntimeError as error:  # there is no home
         return Part("cache folder", "", f"{costs}: {str(error).rstrip('.')}.", fix)
 

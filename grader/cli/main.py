@@ -12,6 +12,7 @@ from typing import TextIO, cast
 import click
 
 from grader.cli.bench import bench
+from grader.cli.cache import cache
 from grader.cli.class_group import class_group
 from grader.cli.doctor import doctor
 from grader.cli.fastest import fastest
@@ -33,6 +34,7 @@ def cli() -> None:
 
 
 cli.add_command(bench)
+cli.add_command(cache)
 cli.add_command(class_group)
 cli.add_command(doctor)
 cli.add_command(fastest)

@@ -149,13 +149,41 @@ def _sweep(place: Path) -> None:
                 remove_tree(left)
 
 
-def trim(kind: str, keep: int) -> None:
-    """Remove all entries of a kind except the `keep` most recently used. Raises nothing, whatever is in the entries."""
-    trim_folder(cache_dir() / kind, keep)
+def trim(kind: str, keep: int, most_bytes: int = 1 << 30) -> None:
+    """Remove all entries of a kind except the `keep` most recently used, and of these all but the last that have so
+    many bytes together. Raises nothing, whatever is in the entries.
+    """
+    folder, left = cache_dir() / kind, most_bytes
+    for number, (_, entry) in enumerate(_list_entries(folder)[:keep]):
+        left -= _read_size(entry)
+        if left < 0:
+            keep = max(1, number)  # the newest stays, however large it is
+            break
+    trim_folder(folder, keep)
+
+
+def _read_size(entry: Path) -> int:
+    """Return an entry's size as its list of files says it; 0 where that is missing."""
+    try:
+        return sum(int(line.split(" ", 1)[0]) for line in (entry / _LIST).read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError):
+        return 0
+
+
+def measure(folder: Path) -> int:
+    """Return the bytes of the files in a folder and in those below it, as far as they can be looked at."""
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
 
 
 def trim_folder(folder: Path, keep: int) -> None:
-    """Do the same for the entries of any folder. An entry that another process begins to use meanwhile stays."""
+    """Remove all entries of a folder except the `keep` most recently used. One that another process begins to use
+    meanwhile stays.
+    """
     deadline = time.monotonic() + REMOVAL_SECONDS
     for left in folder.glob(f"{_OLD}*"):  # by a process that was killed
         remove_tree(left, deadline - time.monotonic())

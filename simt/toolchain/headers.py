@@ -119,7 +119,7 @@ def build_header(name: str, mode: str) -> Path:
         "header", make_header_key(name, mode), lambda folder: _precompile(folder, name, mode)
     )
     if made:
-        cache.trim("header", 12)
+        cache.trim("header", 12, 4 << 30)
     return place / f"{name}.h"
 
 

@@ -277,6 +277,28 @@ def test_a_full_cache_is_told_before_anything_is_compiled(monkeypatch, tmp_path)
         cache.find_or_make("part", "key", lambda folder: pytest.fail("it was begun"))
 
 
+def test_entries_go_where_they_are_too_many_or_too_large(monkeypatch, tmp_path):
+    """Do the last used stay, and the newest however large it is?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
+    for age, size in enumerate((700, 300, 200, 100), 1):
+
+        def fill(folder, size=size):
+            (folder / "unit.o").write_bytes(b"x" * size)
+
+        place, _ = cache.find_or_make("object", f"{size}", fill)
+        os.utime(place, (1000 * age, 1000 * age))
+
+    def list_left() -> list[str]:
+        return sorted(place.name for place in (tmp_path / "object").iterdir() if not place.name.startswith("."))
+
+    cache.trim("object", 3, 10**6)
+    assert list_left() == ["100", "200", "300"]
+    cache.trim("object", 3, 350)
+    assert list_left() == ["100", "200"]
+    cache.trim("object", 3, 50)
+    assert list_left() == ["100"]
+
+
 def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_path):
     """Is what it has taken from there, and what it lacks made in one's own?"""
 
