@@ -85,16 +85,19 @@ def _carry_out(order: Order) -> Answer:
     path = Path(order.name)
     path.write_bytes(order.data)
     try:
-        verdict = grade(
-            path,
-            problem=_find_model(order),
-            overrides=order.settings,
-            device=order.device,
-            seed=order.seed,
-            limits=Limits(own=order.seconds),
-            require_sandbox=order.require_sandbox,
-            folder=Path.cwd(),
-        )
+        for _ in range(2):
+            verdict = grade(
+                path,
+                problem=_find_model(order),
+                overrides=order.settings,
+                device=order.device,
+                seed=order.seed,
+                limits=Limits(own=order.seconds),
+                require_sandbox=order.require_sandbox,
+                folder=Path.cwd(),
+            )
+            if not _was_killed(verdict):
+                break
         verdict.settings = order.settings
         return Answer(verdict)
     except (Refused, ProblemError) as error:
@@ -103,6 +106,13 @@ def _carry_out(order: Order) -> Answer:
         return Answer(trouble=f"The grader failed ({type(error).__name__}: {str(error)[:500]}).")
     finally:
         path.unlink(missing_ok=True)
+
+
+def _was_killed(verdict: Verdict) -> bool:
+    """Return whether something outside, such as a machine short of memory, may have ended the submission's process."""
+    from grader.worker.client import KILLED
+
+    return any(KILLED in stage.message for stage in verdict.stages)
 
 
 def _find_model(order: Order) -> Path | None:

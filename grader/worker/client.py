@@ -26,6 +26,9 @@ CONSTRUCT_KERNEL_S = 10.0  # limit of one launch while ModelNew is constructed
 DUMP = re.compile(r"^(?:Fatal Python error: .*|Timeout \(.*\)!)$", re.MULTILINE)
 
 
+KILLED = "was killed (SIGKILL)"  # begins what is said of a process that something else may have ended
+
+
 class Gone(Exception):
     """The worker is dead, or talks nonsense and was killed. died: how, in words; line: of the submission, if known."""
 
@@ -208,7 +211,7 @@ class Client:
         if self.quota.excess:
             died = f"was stopped: {self.quota.excess}"
         elif number == signal.SIGKILL:
-            died = "was killed (SIGKILL): by itself, or because the machine ran out of memory"
+            died = f"{KILLED}: by itself, or because the machine ran out of memory"
         elif number is not None:
             died = f"died of {_signal_name(number)}"
         elif code == protocol.LOST:
