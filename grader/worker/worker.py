@@ -50,7 +50,7 @@ class Worker:
         self.model: Callable[..., Any] = _not_constructed
         self.names: dict[str, str] = {}
         self.prepared: list[list[Any]] = []
-        self.preparation: protocol.Prepare | None = None
+        self.wanted: list[list[torch.Tensor | None]] = []
         self.upstream: list[list[torch.Tensor]] = []
         self.held: list[list[torch.Tensor]] = []
         self.in_backward = False
@@ -306,7 +306,8 @@ class Worker:
         """Keep the inputs of later batches."""
         self.prepared = [[self.device.unpack(value) for value in one] for one in command.batches]
         self.upstream = [[self.device.unpack(value) for value in one] for one in command.upstream]
-        self.preparation = command
+        # here, because the names of the parameters take longer to find than some calls
+        self.wanted = [self._record_gradients(one, command) for one in self.prepared] if self.upstream else []
         return protocol.Prepared(self.device.locate(self.prepared), self.device.locate(self.upstream))
 
     def batch(self, command: protocol.Batch) -> protocol.Reply:
@@ -315,8 +316,8 @@ class Worker:
         model = getattr(self.model, command.model) if command.model else self.model
         indices = command.indices[: command.calls or None]
         begun = self.device.mark_time()
-        if self.upstream and self.preparation is not None:
-            outputs = [self._run_both_ways(model, n, self.preparation) for n in indices]
+        if self.upstream:
+            outputs = [self._run_both_ways(model, n) for n in indices]
         else:
             with torch.no_grad():
                 outputs = [model(*self.prepared[index]) for index in indices]
@@ -328,14 +329,11 @@ class Worker:
         seconds = begun.elapsed_time(ended) / 1e3 if begun is not None and ended is not None else 0.0
         return protocol.Timed(located, seconds)
 
-    def _run_both_ways(
-        self, model: Callable[..., Any], index: int, preparation: protocol.Prepare
-    ) -> list[torch.Tensor | None]:
+    def _run_both_ways(self, model: Callable[..., Any], index: int) -> list[torch.Tensor | None]:
         """Return the floating outputs and the gradients of one timed forward and backward."""
-        inputs = self.prepared[index]
-        wanted = [value for value in self._record_gradients(inputs, preparation) if value is not None]
+        wanted = [value for value in self.wanted[index] if value is not None]
         with torch.enable_grad():
-            outputs = find_floating(model(*inputs))
+            outputs = find_floating(model(*self.prepared[index]))
             gradients = compute_gradients(outputs, wanted, self.upstream[index])
         return [*(output.detach() for output in outputs), *gradients]
 
@@ -350,6 +348,6 @@ class Worker:
 
     def release(self, command: protocol.Release) -> protocol.Reply:
         """Unmap the judge's memory and drop every result."""
-        self.prepared, self.upstream, self.held = [], [], []
+        self.prepared, self.upstream, self.wanted, self.held = [], [], [], []
         self.device.release()
         return protocol.Done()
