@@ -39,7 +39,7 @@ def test_a_cache_that_can_be_made(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path / "new" / "cache"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     part = doctor._cache_folder()
-    assert part.found == str(tmp_path / "new" / "cache") and not [
+    assert part.found == f"{tmp_path / 'new' / 'cache'}, 0.0 MiB" and not [
         path for path in tmp_path.rglob("*") if path.is_file()
     ]
     assert report()[0] == 0 and doctor._simt_cache().found == "" and "fills it" in doctor._simt_cache().fix
