@@ -109,7 +109,7 @@ def _carry_out(order: Order) -> Answer:
 
 
 def _was_killed(verdict: Verdict) -> bool:
-    """Return whether something outside, such as a machine short of memory, may have ended the submission's process."""
+    """Return whether something else, such as a machine short of memory, may have ended the submission's process."""
     from grader.worker.client import KILLED
 
     return any(KILLED in stage.message for stage in verdict.stages)

@@ -45,7 +45,7 @@ class OperatorWatch(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """PyTorch would load its compiler, which takes a second, to keep it from compiling __torch_dispatch__."""
+        """Return False: PyTorch would load its compiler, which takes long, to keep it out of __torch_dispatch__."""
         return False
 
     def __torch_dispatch__(
@@ -79,10 +79,14 @@ class OperatorWatch(TorchDispatchMode):
 
 
 class CompilingWatch(OperatorWatch):
-    """The same where a submission has loaded PyTorch's compiler."""
+    """The same where a submission has loaded PyTorch's compiler, which must be kept out of __torch_dispatch__.
+
+    PyTorch does so for the classes that define this method themselves.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
+        """Return True."""
         return True
 
     def __torch_dispatch__(

@@ -70,7 +70,7 @@ _GCC_APART = (
 GCC = Family(
     "GCC",
     11,
-    # Of debugging information only lines and inlined functions are read. The rest takes a fifth of the time.
+    # Of debugging information only lines and inlined functions are read, and the rest takes long to write.
     [*_COMMON, *"-fno-gnu-unique -femit-struct-debug-baseonly -fno-var-tracking -fno-var-tracking-assignments".split()],
     {
         "plain": ["-fwrapv"],

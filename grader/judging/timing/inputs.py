@@ -1,7 +1,7 @@
 """The inputs of the timed calls, drawn anew before each round.
 
-Each worker has them in memory of its own, which the judge maps: a kernel reads memory of another process more slowly
-(by 13 % in one case on an H200). The submission's are written once its turn has begun: what could read them before
+Each worker has them in memory of its own, which the judge maps: a kernel reads memory of another process more slowly.
+The submission's are written once its turn has begun: what could read them before
 could compute before. Where backward is timed, the gradients that it starts with are drawn and given like inputs.
 """
 
