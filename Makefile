@@ -50,8 +50,9 @@ test: lint  ## lint, then test every unit: four minutes on two cores
 	pytest -n 2 -rfEs -m "not slow"
 	pytest --nbval --nbval-current-env lessons/01_naive_conv.ipynb
 
+# UNTIL, in seconds since 1970: slow tests that have not begun by then are skipped, and reported.
 test-all: test  ## what test does, then the slow tests and every other lesson
-	pytest -n 2 -rfEs --durations=15 -m slow
+	pytest -n 2 -rfEs --durations=15 -m slow $(if $(UNTIL),--until $(UNTIL))
 	pytest -n 2 --dist loadfile --nbval --nbval-current-env --ignore=lessons/01_naive_conv.ipynb lessons
 
 lab: $(READY)  ## open the first lesson in JupyterLab

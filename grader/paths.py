@@ -11,3 +11,10 @@ KERNELS_STUDENT = ROOT / "kernels_student"
 def find_real_path(path: Path | str) -> Path:
     """Return where a path leads. Path.resolve() raises RuntimeError for a link to itself, which may be handed in."""
     return Path(os.path.realpath(path))
+
+
+def find_place(path: Path | str, folder: Path | None = None) -> Path:
+    """Return where a file lies. folder: one of many hands, which holds it; a link below it is a name like any other."""
+    if folder is None:
+        return find_real_path(path)
+    return find_real_path(folder) / Path(os.path.abspath(path)).relative_to(os.path.abspath(folder))

@@ -81,3 +81,14 @@ class KernelError(RuntimeError):
         self.block, self.thread = block, thread
         place = f" (kernel {kernel}" + (f", {source} line {line})" if line else ")") if kernel else ""
         super().__init__(message + place)
+
+
+class NoGpu(RuntimeError):
+    """The program uses a part of torch.cuda that works only with a GPU."""
+
+    def __init__(self, what: str):
+        super().__init__(
+            f"{what} works only with a GPU, and this machine has none: the file may be right on a machine with one. "
+            'Both with a GPU and without one work device="cuda", .cuda(), is_cuda, streams, events, torch.cuda.graph, '
+            "torch.cuda.synchronize and the device's properties."
+        )

@@ -1,5 +1,5 @@
 """What every test shares: the same random numbers each time; tests marked gpu are skipped, with the reason, where there
-is no GPU.
+is no GPU; with `--until` those left at a given time are skipped, with the reason.
 """
 
 import os
@@ -8,6 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser):
     parser.addoption("--without-bubblewrap", action="store_true", help="run as on a machine without bubblewrap")
+    parser.addoption("--until", type=int, metavar="EPOCH", help="skip the tests left at this time (`date +%s`)")
 
 
 def pytest_configure(config):
@@ -61,7 +63,9 @@ def seeded():
         torch.manual_seed(0)
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if until := config.getoption("--until"):
+        items[:] = _begin_elsewhere(items, until)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -73,3 +77,17 @@ def pytest_collection_modifyitems(items):
         return
     for item in marked:
         item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _begin_elsewhere(items: list[pytest.Item], until: int) -> list[pytest.Item]:
+    """Return the tests in the same order, beginning with another file each time: no file is always the last one."""
+    files = list(dict.fromkeys(item.path for item in items))
+    first = until % max(1, len(files))
+    rank = {file: number for number, file in enumerate(files[first:] + files[:first])}
+    return sorted(items, key=lambda item: rank[item.path])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if (until := item.config.getoption("--until")) and time.time() > until:
+        pytest.skip("not run: the time that --until gives was over")

@@ -22,9 +22,9 @@ from tests.arena.furniture import KINDS, PLANTS
 from tests.arena.specimen import CLASSES, SPECIMENS, Attempt, Specimen, read_specimens
 
 ROWS = {one.name: one for device in ("cpu", "cuda") for one in read_specimens(device)}
-# What `make test` runs: one of what the sandbox hides, one that must end, and one false fact. What the judge must bear,
-# claims, and files without a kernel of their own have other quick tests.
-QUICK = ["view_classmate", "left_daemon", "facts_launch_invented"]
+# What `make test` runs: one of what the sandbox hides. What must end, what the judge must bear, claims, false facts and
+# files without a kernel of their own have other quick tests.
+QUICK = ["view_classmate"]
 
 without_gpu = pytest.mark.skipif(
     torch.cuda.is_available(), reason="the specimens' verdicts are those of a machine without a GPU"

@@ -6,7 +6,8 @@
     python benchmarks/validate/times.py readme
 
 `references` times each reference solution and each fastest file as the judge does, and in a process of its own with
-CUDA events. `repeat` times one kernel ten times over, and ten times a copy that does 5 % more. `dishonest` grades
+CUDA events; a file whose times scatter, because the GPU waits for the host, is measured by both in turn, and medians
+are compared. `repeat` times one kernel ten times over, and ten times a copy that does 5 % more. `dishonest` grades
 tests/specimens/dishonest/time_*.py, each of which computes what eager computes, and says what each was paid. All write
 data/times.json; `readme` writes its tables into benchmarks/README.md. The exit status is 1 if a figure is out of
 bounds.
@@ -49,7 +50,7 @@ from grader.source import contract
 from grader.verdict import Stage, StageName, Status
 from grader.worker import sandbox
 from grader.worker.outputs import compute_gradients, find_floating
-from grader.worker.weights import load_weights
+from grader.worker.weights import list_buffers, load_weights
 
 DATA = DATA_FOLDER / "times.json"
 DISHONEST = ROOT / "tests" / "specimens" / "dishonest"
@@ -58,6 +59,7 @@ REPEATED = ROOT / "kernels_ref" / "conv_groupnorm_maxpool" / "fastest.py"
 LIMITS = Limits(own=60.0)
 SEED = 5
 ROUNDS, REPETITIONS = 25, 10
+TURNS = 3  # in which judge and events measure a file whose times scatter
 BUILDS = 8  # at a time
 SLOWED = 0.05  # by which the copy is slower
 APART, SPREAD = 0.03, 0.02  # that the judge may be from the other measurement, and repetitions from each other
@@ -173,7 +175,7 @@ def time_with_events(path: Path, model: Path) -> float:
         with torch.no_grad():
             made.load_reference(instance.model)
     else:
-        load_weights(made, instance.model.state_dict())
+        load_weights(made, instance.model.state_dict(), list_buffers(instance.model))
     call = make_call(made, instance, problem, "backward" in path.stem)
     once = measure_batches(call, [instance.inputs], 3)
     size = sum(2 * value.numel() * value.element_size() for value in instance.inputs if isinstance(value, torch.Tensor))
@@ -243,19 +245,43 @@ def references(only: str, part: slice) -> None:
     rows: dict[str, dict] = {}
     for path in files:
         model = path.with_name("model.py")
-        with prepared(path, model) as context:
-            row = time_as_judge(context)
-        torch.cuda.empty_cache()
-        program = [sys.executable, __file__, "measure", str(path), str(model)]
-        source, _ = contract.read(path)
-        environment = os.environ | {"TORCH_EXTENSIONS_DIR": str(sandbox.extensions(source.sha256))}
-        done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
-        row["events_ms"] = float(done.stdout.split()[-1]) if not done.returncode else None
+        row = measure_both(path, model)
+        if scatters(row):
+            row = join_rows([row, *(measure_both(path, model) for _ in range(TURNS - 1))])
         rows[name_of(path)] = row
-        click.echo(f"{name_of(path)}: {json.dumps(row)} {done.stderr[-300:] if done.returncode else ''}")
+        click.echo(f"{name_of(path)}: {json.dumps(row)}")
         keep("references", rows, merge=True)
     show_table(REFERENCE_HEADS, make_reference_rows(rows))
     sys.exit(not all(is_near(row) for row in rows.values()))
+
+
+def measure_both(path: Path, model: Path) -> dict:
+    """Return the judge's figures, and the milliseconds of a call by CUDA events in another process."""
+    with prepared(path, model) as context:
+        row = time_as_judge(context)
+    torch.cuda.empty_cache()
+    program = [sys.executable, __file__, "measure", str(path), str(model)]
+    source, _ = contract.read(path)
+    environment = os.environ | {"TORCH_EXTENSIONS_DIR": str(sandbox.extensions(source.sha256))}
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        click.echo(done.stderr[-300:], err=True)
+    return row | {"events_ms": float(done.stdout.split()[-1]) if not done.returncode else None}
+
+
+def scatters(row: dict) -> bool:
+    """Return whether the rounds of a file differ by more than judge and events may."""
+    return "ms" in row and row["quartiles_ms"][1] / row["quartiles_ms"][0] - 1 > APART
+
+
+def join_rows(turns: list[dict]) -> dict:
+    """Return the row of the judge's median, with medians of both figures, and the figures of each turn."""
+    measured = [row for row in turns if row.get("ms") and row["events_ms"]]
+    if len(measured) < len(turns):
+        return turns[0]
+    middle = sorted(measured, key=lambda row: row["ms"])[len(measured) // 2]
+    events = statistics.median(row["events_ms"] for row in measured)
+    return middle | {"events_ms": events, "turns_ms": [[row["ms"], row["events_ms"]] for row in measured]}
 
 
 @main.command(hidden=True)

@@ -67,7 +67,7 @@ def list_sizes(own: Size) -> list[Size]:
 
 def resize(problem: _problem.Problem, overrides: Mapping[str, object]) -> _problem.Problem:
     """Return the problem with these literals replaced."""
-    return _problem.Problem(problem.name, problem.path, problem.tree, problem.overrides | dict(overrides))
+    return _problem.Problem(problem.name, problem.path, problem.text, problem.tree, problem.overrides | dict(overrides))
 
 
 def make_entries_at(size: Size, own: Size, order: Order, problem: _problem.Problem, work: Work) -> list[Entry]:

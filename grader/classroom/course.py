@@ -48,6 +48,7 @@ TYPES = {
 # keys with few values -> those values
 CHOICES = {
     "allow": '"all", or a list of operators such as ["mm"]',
+    "cases": '"own sizes"',
     "counts": '"best" or "last"',
     "memory": 'a size such as "16 GB"',
     "walltime": 'a time such as "02:00:00" or "1-12:00:00"',
@@ -120,14 +121,16 @@ class ProblemRules(_Table):
     """One problem of the course. due: without a time zone, in the course's. weight: of the problem in the course.
 
     file: the problem's model.py where it is another one than the course kit's, with hidden cases for instance; relative
-    to course.toml. allow: operators that a submission may use, as ALLOWED_OPERATORS in a problem file. points, speed:
-    in place of the course's. leaderboard: whether the pages for students list who is fastest, and by which names.
+    to course.toml. allow: operators that a submission may use, as ALLOWED_OPERATORS in a problem file. cases: the
+    CASES that replace those of the problem file. points, speed: in place of the course's. leaderboard: whether the
+    pages for students list who is fastest, and by which names.
     """
 
     due: Any = None  # a datetime or a date: msgspec has no union of the two
     weight: Amount = 1
     file: Text | None = None
     allow: list[Text] | Literal["all"] | None = None
+    cases: Literal["own sizes"] | None = None
     points: Points | None = None
     speed: Speed | None = None
     leaderboard: Literal["off", "pseudonyms", "names"] = "off"

@@ -104,7 +104,8 @@ def make_seed(secret: bytes, data: bytes) -> int:
 
 def make_settings(rules: ProblemRules) -> dict[str, str]:
     """Return the settings of a problem that follow from its rules, as for grader.judging.grade."""
-    return {} if rules.allow is None else {"ALLOWED_OPERATORS": repr(rules.allow)}
+    given = {"ALLOWED_OPERATORS": rules.allow, "CASES": rules.cases}
+    return {name: repr(value) for name, value in given.items() if value is not None}
 
 
 def _read_rules(name: str, course: Course, folder: Path) -> _Rules:

@@ -40,8 +40,8 @@ grace_minutes = 0
 
 # Each problem: due = 2026-12-01T18:00:00 or a date, which includes that day; weight of the problem in the course;
 # file = "hidden/NAME.py" for another model.py, with hidden cases for instance; allow = ["mm"] or "all" for PyTorch's
-# operators in place of what the problem's file allows; leaderboard = "pseudonyms" or "names" for a page that ranks
-# the measured speeds.
+# operators in place of what the problem's file allows; cases = "own sizes" to grade at the sizes of the problem's file
+# alone; leaderboard = "pseudonyms" or "names" for a page that ranks the measured speeds.
 """
 BACKWARD_POINTS = "points = { build = 10, correct = 30, safe = 10, gradient = 40, fast = 10 }\n"
 

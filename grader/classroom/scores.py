@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from grader.classroom.course import Band, Points, Speed
-from grader.verdict import Outcome, Reason, Stage, StageName, Status, Verdict
+from grader.verdict import NOT_OWN_WORK, Outcome, Reason, Stage, StageName, Status, Verdict
 
-# Failures of a stage whose cases may all be right: the values are not the submission's own work, or were not reported
-# truthfully.
-NO_SHARE = {Reason.no_kernel, Reason.unneeded_kernel, Reason.torch_operator, Reason.false_report}
+NOT_OWN = "No stage earns points, because the submission's own kernels do not compute the results."
 BY_CASE = (StageName.correct, StageName.gradient)
 BASELINES = {"reference": "speed-up over reference solution", "eager": "speed-up over eager"}
 
@@ -26,9 +24,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Score:
-    """The points of one verdict. What is possible leaves out a stage that the verdict cannot answer for."""
+    """The points of one verdict. What is possible leaves out a stage that the verdict cannot answer for.
+
+    note: a sentence on all stages together; mostly empty.
+    """
 
     parts: tuple[Part, ...]
+    note: str = ""
 
     @property
     def earned(self) -> float:
@@ -58,20 +60,51 @@ def score(verdict: Verdict, points: Points, speed: Speed) -> Score | None:
             continue
         if verdict.outcome is Outcome.not_attempted or stage is None or stage.reason is Reason.not_reached:
             made.append(Part(name, 0.0, possible, "not reached"))
+        elif why := _find_void(verdict, stage):
+            made.append(Part(name, 0.0, possible, why))
         elif name is StageName.fast:
             made += _score_speed(stage, possible, speed)
         elif stage.status is not Status.skipped:  # what a problem does not ask for is left out
             made.append(_score_stage(stage, possible, points.by_case))
-    return Score(tuple(made))
+    return Score(tuple(made), NOT_OWN if verdict.not_own else "")
+
+
+def _find_void(verdict: Verdict, stage: Stage) -> str:
+    """Return why a stage earns nothing whatever its own result is; empty if it may earn points.
+
+    Points are for what the submission's own kernels did.
+    """
+    if verdict.not_own:
+        return f"{_write(verdict.not_own)}: no stage counts"
+    if stage.status is Status.passed and stage.reason in NOT_OWN_WORK and verdict.outcome is not Outcome.passed:
+        return _write(stage.reason)  # "build", in which no kernel was built
+    if stage.name is StageName.build:
+        return ""
+    correct = verdict.stage(StageName.correct)
+    if correct.status is Status.passed and correct.reason is Reason.inconclusive:
+        return "it is not known what computed the results"
+    unknown = stage.name is StageName.gradient and stage.status is Status.passed and stage.reason is Reason.inconclusive
+    return "it is not known what computed the gradients" if unknown else ""
+
+
+def _write(reason: Reason | None) -> str:
+    return reason.value.replace("_", " ") if reason else "failed"
+
+
+def _count_right(stage: Stage) -> int:
+    """Return how many cases are right; none of a failed stage in which no case failed: the cases do not say why."""
+    if not any(case.status is Status.failed for case in stage.cases):
+        return 0
+    return sum(case.status is Status.passed for case in stage.cases)
 
 
 def _score_stage(stage: Stage, possible: float, by_case: bool) -> Part:
     if stage.status is Status.passed:
         return Part(stage.name, possible, possible)
-    why = stage.reason.value.replace("_", " ") if stage.reason else "failed"
-    if not by_case or stage.name not in BY_CASE or stage.reason in NO_SHARE or not stage.cases:
+    why = _write(stage.reason)
+    if not by_case or stage.name not in BY_CASE or stage.reason in NOT_OWN_WORK or not stage.cases:
         return Part(stage.name, 0.0, possible, why)
-    right = sum(case.status is Status.passed for case in stage.cases)
+    right = _count_right(stage)
     return Part(
         stage.name, possible * right / len(stage.cases), possible, f"{why}: {right} of {len(stage.cases)} cases"
     )

@@ -114,6 +114,7 @@ def _explain_attempt(number: int, one: Scored, counts: bool) -> list[str]:
         return [*out, "    the grader could not grade it"]
     for part in one.points.parts:
         out.append(f"    {part.stage.value:<9}{part.earned:7.2f} of {part.possible:g}  {part.why}".rstrip())
+    out += [f"    {one.points.note}"] if one.points.note else []
     if stage := one.graded.verdict.first_problem:
         out.append(f"    {stage.name.value}: {stage.message.partition(chr(10))[0]}")
     again = f" again, because {one.graded.because}" if one.graded.because else ""

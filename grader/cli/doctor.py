@@ -91,11 +91,11 @@ def _compiler() -> Part:
     try:
         return Part("C++ compiler", find_compiler()[1])
     except NoCompiler as error:
-        missing, _, fix = str(error).rstrip(".").partition(": ")
+        missing = str(error)
     except ValueError as error:  # shlex: a quotation mark is not closed
-        missing, fix = f"CXX cannot be read ({error})", "unset CXX, or set it to g++ 11 or clang++ 14 or later"
-    costs = f"{missing}. No CUDA code can be built, so only files without kernels can be graded."
-    return Part("C++ compiler", "", costs, fix if os.environ.get("CXX", "").strip() else "apt install g++")
+        missing = f"CXX cannot be read ({error}). Unset it, or set it to g++ 11 or clang++ 14 or later."
+    costs = f"{missing} No CUDA code can be built, so only files without kernels can be graded."
+    return Part("C++ compiler", "", costs, "" if os.environ.get("CXX", "").strip() else "apt install g++")
 
 
 def _ninja() -> Part:

@@ -69,6 +69,12 @@ class Options:
     help="Replace a literal that the problem file assigns, such as batch_size=2. May be repeated.",
 )
 @click.option(
+    "--own-sizes",
+    is_flag=True,
+    help="Grade at the problem's own sizes and with its own inputs alone, as KernelBench does. Without it, the file's "
+    "CASES say what is run; for a file without CASES the grader adds other sizes, and values with a large mean.",
+)
+@click.option(
     "--device", type=click.Choice(["cpu", "cuda"]), help="Where to run. Without it, on a GPU if there is one."
 )
 @click.option(
@@ -110,6 +116,7 @@ def grade(
     submissions: tuple[Path, ...],
     problem: Path | None,
     settings: tuple[str, ...],
+    own_sizes: bool,
     device: str | None,
     seed: int | None,
     json_to: str | None,
@@ -129,6 +136,8 @@ def grade(
     from grader.reports import terminal, verdict_file
 
     overrides, folder = dict(map(parse_setting, settings)), find_batch_folder(submissions)
+    if own_sizes:
+        overrides["CASES"] = repr("own sizes")  # OWN_SIZES of grader.problems.cases, which loads torch
     if require_sandbox and allow_unsandboxed:
         raise click.UsageError("--require-sandbox and --allow-unsandboxed exclude each other: give one of them.")
     required = require_sandbox or (len(submissions) > 1 and not allow_unsandboxed)
@@ -155,13 +164,17 @@ def grade(
 
 
 def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str | None) -> None:
-    """Raise UsageError for a mistyped name, before the verdicts of an earlier run are replaced."""
+    """Raise UsageError for mistyped names, before the verdicts of an earlier run are replaced."""
+    from grader.notebook.cells import nearest
+
     if missing := [path for path in submissions if not path.exists()]:
         if pattern := next((path for path in missing if set("*?[") & set(str(path))), None):
             raise click.UsageError(f"No file's name matches {pattern}: nothing was graded. Is this the right folder?")
-        if json_to is not None and len(missing) == len(submissions):
+        if len(missing) == len(submissions):
             others = " Neither do the other files that you name." if len(missing) > 1 else ""
-            raise click.UsageError(f"{missing[0]} does not exist.{others} So nothing was graded or written.")
+            near = nearest(missing[0], of_names=False)
+            meant = f" Did you mean {near}?" if near else ""
+            raise click.UsageError(f"{missing[0]} does not exist.{others} So nothing was graded or written.{meant}")
     if problem is not None and not problem.is_file():
         raise click.UsageError(f"--problem {problem}: this file does not exist.")
     if problem is None or len(submissions) < 2 or find_real_path(problem).is_relative_to(find_real_path(KERNELS_REF)):
@@ -228,7 +241,7 @@ def _grade_all(
 
 def _find_earlier(writer: VerdictWriter, path: Path, options: Options) -> Verdict | None:
     """Return the verdict of an earlier run on this file that grading it again would repeat."""
-    name, digest = _exercise_name(path, options.problem), _problem_digest(path, options.problem)
+    name, digest = _exercise_name(path, options), _problem_digest(path, options)
     return writer.find_earlier(path, name, digest, options.overrides, options.seed, options.device, options.folder)
 
 
@@ -243,7 +256,7 @@ def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict |
 
     try:
         # before the problem is read: if it changes meanwhile, --resume grades this submission again
-        digest = _problem_digest(path, options.problem)
+        digest = _problem_digest(path, options)
         with terminal.Progress(errors, str(path)) as progress:
             verdict = grade(
                 path,
@@ -263,8 +276,9 @@ def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict |
     except Refused as error:
         sentence, status = str(error), CANNOT
     except Exception as error:
-        sentence, status = _explain_error(error)
-    return _make_ungraded(path, sentence, options), status, f"{terminal.line(str(path))}: {sentence}"
+        sentence, status = explain_error(error)
+    reason = Reason.no_problem if status == USAGE else Reason.grader_error
+    return _make_ungraded(path, sentence, options, reason), status, f"{terminal.line(str(path))}: {sentence}"
 
 
 def _find_empty_places(path: Path, verdict: Verdict, options: Options) -> str:
@@ -277,15 +291,15 @@ def _find_empty_places(path: Path, verdict: Verdict, options: Options) -> str:
     return exercises.still_empty(source.text) if verdict.outcome is Outcome.failed and unchanged else ""
 
 
-def _make_ungraded(path: Path, sentence: str, options: Options) -> Verdict:
+def _make_ungraded(path: Path, sentence: str, options: Options, reason: Reason) -> Verdict:
     """Make the verdict on a submission that could not be graded, so that readers of the verdicts find it there."""
     from grader.source import contract
     from grader.worker import sandbox
 
     stages = [Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName]
-    stages[0] = Stage(name=StageName.contract, status=Status.error, reason=Reason.grader_error, message=sentence)
+    stages[0] = Stage(name=StageName.contract, status=Status.error, reason=reason, message=sentence)
     return Verdict(
-        problem=_exercise_name(path, options.problem),
+        problem=_exercise_name(path, options),
         submission=Submission(path=str(path), sha256=contract.read(path, options.folder)[0].sha256),
         outcome=Outcome.error,
         stages=stages,
@@ -295,32 +309,33 @@ def _make_ungraded(path: Path, sentence: str, options: Options) -> Verdict:
         seconds=0.0,
         sandbox=sandbox.NOT_RUN,
         settings=options.overrides,
-        problem_sha256=_problem_digest(path, options.problem),
+        problem_sha256=_problem_digest(path, options),
     )
 
 
-def _exercise_name(path: Path, problem: Path | None) -> str:
+def _exercise_name(path: Path, options: Options) -> str:
     """Return the exercise that a file answers by its name and the problem's; empty if they do not tell."""
     from grader.problems import exercises
 
-    model = problem or exercises.model_of(path)
+    model = options.problem or exercises.model_of(path, options.folder)
     if model is None:
         return ""
-    return exercises.exercise_of(path, find_real_path(model).parent.name if model.name == "model.py" else model.stem)
+    name = find_real_path(model).parent.name if model.name == "model.py" else model.stem
+    return exercises.exercise_of(path, name, options.folder)
 
 
-def _problem_digest(path: Path, problem: Path | None) -> str:
+def _problem_digest(path: Path, options: Options) -> str:
     """Return the SHA-256 of the problem file that a submission answers; empty if there is none that can be read."""
     from grader.problems import exercises
 
-    model = problem or exercises.model_of(path)
+    model = options.problem or exercises.model_of(path, options.folder)
     try:
         return hashlib.sha256(model.read_bytes()).hexdigest() if model and model.is_file() else ""
     except OSError:
         return ""
 
 
-def _explain_error(error: Exception) -> tuple[str, int]:
+def explain_error(error: Exception) -> tuple[str, int]:
     """Return the sentence and the exit status for an exception that kept the grader from a verdict."""
     if type(error).__name__ == "ProblemError":  # by name: importing it needs torch, whose absence may be the error
         return str(error), USAGE

@@ -13,6 +13,7 @@ import click
 
 from grader.cli.bench import bench
 from grader.cli.cache import cache
+from grader.cli.check import check, hint
 from grader.cli.class_group import class_group
 from grader.cli.doctor import doctor
 from grader.cli.fastest import fastest
@@ -20,6 +21,7 @@ from grader.cli.grade import grade
 from grader.cli.lint_problem import lint_problem
 from grader.cli.new import new
 from grader.cli.output import Outlet
+from grader.cli.profile import compare, profile
 from grader.cli.progress import show_progress
 from grader.cli.statuses import CANNOT, INTERRUPTED, PASSED, worst
 from grader.cli.student import student
@@ -35,12 +37,16 @@ def cli() -> None:
 
 cli.add_command(bench)
 cli.add_command(cache)
+cli.add_command(check)
 cli.add_command(class_group)
+cli.add_command(compare)
 cli.add_command(doctor)
 cli.add_command(fastest)
 cli.add_command(grade)
+cli.add_command(hint)
 cli.add_command(lint_problem)
 cli.add_command(new)
+cli.add_command(profile)
 cli.add_command(show_progress)
 cli.add_command(student)
 

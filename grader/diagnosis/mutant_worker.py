@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from grader.diagnosis.search_cases import SearchCase
+from grader.paths import find_real_path
 from grader.source.contract import Source
 from grader.verdict import Reason, spelled
 from grader.worker import sandbox
@@ -34,6 +35,7 @@ class MutantWorker:
 
     def __init__(self, source: Source, start: Callable[..., sandbox.Process], progress: Callable[[str], None]):
         self.source, self.start, self.progress = source, start, progress
+        self.place = find_real_path(source.path)
         self.process: sandbox.Process | None = None
         self.client: Client  # once it is open
         self.build_command: protocol.Build  # the last one
@@ -46,10 +48,12 @@ class MutantWorker:
         from grader.worker.client import Client, NotStarted
 
         builds = sandbox.extensions(self.source.sha256)
-        self.process = self.start(self.source.path, gpu=False, builds=builds, required=False)
+        try:
+            self.process = self.start(self.place, self.source.data, gpu=False, builds=builds, required=False)
+        except sandbox.SubmissionChanged as error:
+            raise WorkerLost(str(error)) from None
         self.process.lower_priority(NICENESS)
-        path = self.source.path.resolve()
-        self.client = Client(self.process, path, lambda words: self.progress(words), BUILD_SECONDS)
+        self.client = Client(self.process, self.place, lambda words: self.progress(words), BUILD_SECONDS)
         try:
             self.client.wait_until_ready()
         except NotStarted as error:
@@ -73,21 +77,22 @@ class MutantWorker:
         """Import the submission, with other CUDA sources; return the worker's reply."""
         from grader.worker import protocol
 
-        path = spelled(str(self.source.path.resolve()))
-        self.build_command = protocol.Build(self.source.text, path, OWN_SECONDS, instead)
+        self.build_command = protocol.Build(self.source.text, spelled(str(self.place)), OWN_SECONDS, instead)
         return self.query(self.build_command)
 
     def construct(self, case: SearchCase) -> None:
         """Construct ModelNew for a case."""
         from grader.worker import protocol
+        from grader.worker.weights import list_buffers
 
         self.case, instance = case, case.instance
         self.query(
             protocol.Construct(
                 args=protocol.pack(list(instance.init_args)), kwargs=protocol.pack(dict(instance.init_kwargs)),
                 state={name: protocol.pack(value) for name, value in instance.model.state_dict().items()},
-                model_source=case.problem.path.read_text(encoding="utf-8"), model_path=str(case.problem.path),
+                model_source=case.problem.text, model_path=str(case.problem.path),
                 overrides=protocol.pack(dict(case.case.set) | case.problem.overrides), guard="end", seconds=OWN_SECONDS,
+                buffers=list_buffers(instance.model),
             )
         )  # fmt: skip
 

@@ -251,6 +251,17 @@ KNOWN: list[Known] = [
         "Compare the spelling in functions=[…] with the declaration in cpp_sources: upper and lower case differ.",
     ),
     Known(
+        "operators_only",
+        r"^The sources register operators with TORCH_LIBRARY and bind no function",
+        "load_inline makes a Python module unless it is told otherwise, and a TORCH_LIBRARY alone is none.",
+    ),
+    Known(
+        "no_binding",
+        r"^No function is bound",
+        "load_inline makes a Python module of the functions that functions=[…] names. Name there each function that "
+        "forward calls, and declare it in cpp_sources.",
+    ),
+    Known(
         "two_modules",
         r"PYBIND11_MODULE|multiple definition of [`‘']?PyInit_|redefinition of .*PyInit_",
         "With functions=[…] load_inline writes the module itself. Delete your PYBIND11_MODULE, or remove "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from grader.judging.observer import Observer
 from grader.judging.trial import Finding, Limits, Progress, Trial, prepare_trial
-from grader.paths import find_real_path
+from grader.paths import find_place
 from grader.problems import exercises
 from grader.source.contract import Source
 from grader.verdict import Stage, StageName
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What grade() was called with; see there."""
+    """What grade() was called with; see there. place: where the submission lies, for its name and for the worker."""
 
     path: Path
+    place: Path
     problem_path: Path | None
     overrides: dict[str, str]
     device: str | None
@@ -123,10 +124,10 @@ class Context:
             self.process.kill()
 
 
-def guess_problem_name(path: Path, problem_path: Path | None) -> str:
-    """Return the problem's name as far as paths alone give it."""
+def guess_problem_name(path: Path, problem_path: Path | None, folder: Path | None) -> str:
+    """Return the problem's name as far as paths alone give it. folder: as for contract.read."""
     if problem_path is not None:
         name = problem_path.parent.name if problem_path.name == "model.py" else problem_path.stem
-        return exercises.exercise_of(path, name)
-    model = exercises.model_of(path)
-    return exercises.exercise_of(path, model.parent.name) if model else find_real_path(path).stem
+        return exercises.exercise_of(path, name, folder)
+    model = exercises.model_of(path, folder)
+    return exercises.exercise_of(path, model.parent.name, folder) if model else find_place(path, folder).stem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +11,7 @@ import msgspec
 
 from grader.judging import compiler_messages
 from grader.judging.trial import Finding
-from grader.source import contract, places
+from grader.source import contract, places, syntax
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
 from grader.worker import claims, protocol
@@ -27,6 +28,12 @@ BUILD_REASONS = {Reason.no_compiler, *map(Reason, claims.BUILD_REASONS)}
 KERNEL_TEXT = 4 * SENTENCE  # characters of a message about a kernel
 MOST_MOVED = 20  # lines that a message names and that are looked up in the file
 FULL_DISK = 64 << 20  # bytes free, with fewer of which no build succeeds
+UNUSABLE_CACHE = "The folder for built extensions"  # begins simt's message
+FULL = ("No space left on device", "Disk quota exceeded")
+BROKEN_BUILDS = (
+    "the grader made a folder for the built kernels, and the file has made it unusable. Remove the code that changes "
+    "SIMT_CACHE or what is in that folder."
+)
 # A number of more digits is no line, index or size. Python refuses to read one of 4300.
 LONG_NUMBER = re.compile(r"\d{19,}")
 
@@ -50,7 +57,10 @@ def of_failure(
         return _of_kernel(failure, reason, source, sources, case)
     message = _first_line(failure.message)
     if failure.kind and reason not in (Reason.missing_weights, Reason.no_model_new):
+        message = message or _find_assertion(failure, source)
         message = f"{failure.kind}: {message}" if message else failure.kind
+    if _has_broken_builds(failure, reason):
+        failure.message = message = BROKEN_BUILDS
     where = f" at line {failure.line} of {source.path.name}" if failure.line else ""
     evidence = Evidence(
         case=case,
@@ -64,6 +74,19 @@ def of_failure(
         [evidence],
         failure.broken,
     )
+
+
+def _find_assertion(failure: Failure, source: Source) -> str:
+    """Return the assert statement at the line of an AssertionError, in one line; empty for other errors."""
+    if failure.kind != "AssertionError" or not failure.line:
+        return ""
+    try:
+        nodes = [node for node in ast.walk(syntax.parse(source.text)) if isinstance(node, ast.Assert)]
+    except (SyntaxError, ValueError, RecursionError):
+        nodes = []
+    at = [node for node in nodes if node.lineno <= failure.line <= (node.end_lineno or node.lineno)]
+    found = (ast.get_source_segment(source.text, at[-1]) or "") if at else source.line(failure.line)
+    return " ".join(found.split())
 
 
 def of_nonsense(case: str | None) -> Finding:
@@ -88,6 +111,13 @@ def _is_machine_at_fault(reason: str) -> bool:
         return cache.free_bytes() < FULL_DISK
     except (NoCompiler, OSError):
         return True
+
+
+def _has_broken_builds(failure: Failure, reason: Reason) -> bool:
+    """Return whether the worker cannot use the folder that the judge has made for it, and the disk is not full."""
+    is_refuted = failure.reason == Reason.grader_error and reason != Reason.grader_error
+    is_full = any(words in failure.message for words in FULL)
+    return is_refuted and failure.message.startswith(UNUSABLE_CACHE) and not is_full
 
 
 AnyReport = TypeVar("AnyReport", Failure, Found, Note)
@@ -117,10 +147,10 @@ def _of_build(failure: Failure, reason: Reason, source: Source, strings: dict[st
     )
     evidence = [_of_note(note, source, strings, case, failure.line) for note in notes[:10]]
     if not evidence:
-        evidence = [
-            Evidence(case=case, line=failure.line, text=source.line(failure.line) or None, detail=failure.message)
-        ]
-        return Finding(reason, _clip(_first_line(failure.message) or EXPLANATIONS[reason]), evidence)
+        message = _clip(_first_line(failure.message) or EXPLANATIONS[reason])
+        detail = failure.message if failure.message.strip() != message else None  # the sentence may be all of it
+        evidence = [Evidence(case=case, line=failure.line, text=source.line(failure.line) or None, detail=detail)]
+        return Finding(reason, message, evidence)
     where = f"Line {evidence[0].line} of {source.path.name}: " if notes[0].line and evidence[0].line else ""
     evidence[0].detail = None  # the sentence has it
     string = strings.get(first.source) or "\n".join(strings.values())
@@ -168,7 +198,8 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     )
     message = _with_file_lines(failure.message.strip()[:KERNEL_TEXT], source, string)
     message = message[:1].upper() + message[1:]
-    message = _over_passes(message, line, source) if reason is Reason.race and line else message
+    if reason is Reason.race and line:
+        message = _advise_atomic(message, line, source) or _over_passes(message, line, source)
     fatal = failure.broken or reason is Reason.kernel_timeout  # each further case would take the whole limit again
     return Finding(reason, _clip(message, KERNEL_TEXT) + _explained(message, running=True), [evidence], fatal)
 
@@ -178,6 +209,32 @@ NO_BARRIER = " without a barrier in between."
 OTHER_LINE = re.compile(r" in line (\d{1,9})$")
 ADVICE = re.compile(r" [Pp]ut a `__syncthreads\(\)` between (the two)")
 ACCESSES = {"reads": "read", "writes": "write", "updates atomically": "update"}  # simt's verb -> the noun
+
+
+# "A reads …, which B writes in line 7" and why nothing orders the two; then the advice.
+BOTH_LINES = re.compile(r" in line (\d{1,9})(?: without a barrier in between\.|\. Blocks run in any order\.)")
+# `*loss += l / B;` or `total[c] = total[c] + x;`: what is updated, its name, the operator, what is added
+UPDATE = re.compile(
+    r"(?:^|[;{})]|\belse\b)\s*(?P<target>\*?\s*(?P<name>[A-Za-z_]\w*)(?:\s*\[[^=;]*\])?)\s*"
+    r"(?:(?P<sign>[+-])=|=\s*(?P=target)\s*[+-])(?P<rest>[^;]*)"
+)
+
+
+def _advise_atomic(message: str, line: int, source: Source) -> str:
+    """Return the sentence on two threads that both add to one element in a line, with the advice that helps.
+
+    A barrier does not order them: each reads and writes in the same statement. Empty for any other race, also for
+    `s[t] += s[t + k]`, which reads other elements of the same array.
+    """
+    places, update = BOTH_LINES.search(message), UPDATE.search(source.line(line).split("//")[0])
+    if places is None or update is None or int(places[1]) != line:
+        return ""
+    if re.search(rf"\b{update['name']}\b", update["rest"]):
+        return ""
+    target = " ".join(update["target"].split())
+    pointer = target[1:].strip() if target.startswith("*") else f"&{target}"
+    end = places.end(1)
+    return f"{message[:end]}. Both add to the same element in this line: use `atomicAdd({pointer}, …)`."
 
 
 def _over_passes(message: str, line: int, source: Source) -> str:

@@ -16,17 +16,22 @@ from pathlib import Path
 
 from grader.judging.context import Context, Request, guess_problem_name
 from grader.judging.observer import NoObserver, Observer
-from grader.judging.results import VALUE_REASONS, end_stage, fail_stage
+from grader.judging.results import VALUE_REASONS, end_stage, fail_stage, is_own_work_missing, skip_stage
 from grader.judging.trial import PRINTED_CHARACTERS, FindingError, Limits, Progress, Refused
+from grader.paths import find_place
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Reason, Stage, StageName, Status, Submission, Verdict, outcome_of
 from grader.worker import sandbox
+from simt.own_torch import with_own_torch
 
 __all__ = ["Limits", "Refused", "grade"]
 
 DEFAULT_LIMITS = Limits()
+NOT_OWN = "Skipped, because the submission's own kernels do not compute the results."
+NOT_OWN_GRADIENT = "Skipped, because the submission's own kernels do not compute the gradients."
 
 
+@with_own_torch
 def grade(
     path: str | Path,
     problem: str | Path | None = None,
@@ -81,6 +86,7 @@ def make_context(
     path = Path(path)
     request = Request(
         path=path,
+        place=find_place(path, folder),
         problem_path=Path(problem) if problem is not None else None,
         overrides=overrides or {},
         device=device,
@@ -95,7 +101,7 @@ def make_context(
         request=request,
         report=progress or (lambda stage, text: None),
         observer=observer or NoObserver(),
-        problem_name=guess_problem_name(path, request.problem_path),
+        problem_name=guess_problem_name(path, request.problem_path, folder),
         source=Source(path, "", ""),
         versions={"python": platform.python_version()},
         results=[Stage(name=name, status=Status.skipped, reason=Reason.not_reached) for name in StageName],
@@ -109,16 +115,38 @@ def _run_stages(context: Context) -> None:
     if not _run_stage(context, StageName.build):
         return
     is_correct = _run_stage(context, StageName.correct)
-    if not is_correct and not _are_values_wrong(context.result(StageName.correct)):
+    if is_correct or _are_values_wrong(context.result(StageName.correct)):
+        is_safe = _run_stage(context, StageName.safe)
+        if is_correct and is_safe and _run_stage(context, StageName.gradient):
+            _run_stage(context, StageName.fast)
+    _examine_kernels(context)  # it may end the worker
+
+
+def _examine_kernels(context: Context) -> None:
+    """Find out whether the submission's own kernels computed what is right, in a submission that failed later too.
+
+    What they did not compute does not count, so that the stages after it are skipped.
+    """
+    statuses = [stage.status for stage in context.results]
+    if Status.error in statuses or (Status.failed in statuses and context.problem.allowed_operators is None):
         return
-    is_safe = _run_stage(context, StageName.safe)
-    if not is_correct or not is_safe:
-        return
-    if not _run_stage(context, StageName.gradient):
-        return
-    if _run_stage(context, StageName.fast):  # what follows may end the worker
+    correct, gradient = context.result(StageName.correct), context.result(StageName.gradient)
+    if not is_own_work_missing(correct):
         _add_to_stage(context, StageName.correct, "examine_forward")
-        _add_to_stage(context, StageName.gradient, "examine_backward")
+    if is_own_work_missing(correct):
+        _skip_stages(context, NOT_OWN, StageName.safe, StageName.gradient, StageName.fast)
+        return
+    _add_to_stage(context, StageName.gradient, "examine_backward")
+    if is_own_work_missing(gradient):
+        _skip_stages(context, NOT_OWN_GRADIENT, StageName.fast)
+    _add_to_stage(context, StageName.build, "mark_missing_build")
+
+
+def _skip_stages(context: Context, message: str, *names: StageName) -> None:
+    """Leave out stages that do not count, with what they found."""
+    for stage in map(context.result, names):
+        skip_stage(stage, Reason.not_reached, message)
+        stage.evidence, stage.cases, stage.measurements = [], [], []
 
 
 def _run_stage(context: Context, name: StageName) -> bool:
@@ -177,7 +205,7 @@ def _end_unexpectedly(stage: Stage, error: Exception) -> None:
 def _make_verdict(context: Context, seconds: float) -> Verdict:
     """Return the verdict from the stages' results."""
     for stage in context.results:
-        if stage.reason is Reason.not_reached:
+        if stage.reason is Reason.not_reached and not stage.message:
             stage.message = EXPLANATIONS[Reason.not_reached]
     return Verdict(
         problem=context.problem_name,

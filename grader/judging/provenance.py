@@ -4,7 +4,8 @@ In a run with How(unseen=…) simt's runtime reports before each launch the byte
 last one, and after it the elements that the kernel has changed. A result is the kernels' work if they are the first to
 write its values to memory. If the host has them in memory before, kernels only pass them on; if no kernel writes them,
 the host makes them from something else. Values that are copied, converted, cut or permuted after a kernel has written
-them are still the kernel's.
+them are still the kernel's. With the checks on, the runtime also tells what a kernel's threads write from what changes
+while they run: a function of the host that a kernel calls is no kernel.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ TOO_MUCH = (
 TOO_LONG = (
     "The grader cannot see who computes the results, because it takes too long to look through what is written: write "
     "less, and launch fewer kernels."
+)
+MEANWHILE = (
+    "Memory changes while a kernel runs, and none of the kernel's threads writes there: the kernel calls a function of "
+    "the host or of the system, or another thread writes."
 )
 NO_WRITER = "No kernel writes the values that forward returns: code on the host computes them."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grader.judging.trial import Finding
-from grader.verdict import CaseResult, Evidence, Reason, Stage, Status
+from grader.verdict import NOT_OWN_WORK, CaseResult, Evidence, Reason, Stage, Status
 
 ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
 MAX_MESSAGE = 40_000  # characters: twice those of a worker's text, for what the judge adds to it
@@ -28,6 +28,11 @@ def fail_stage(stage: Stage, finding: Finding) -> None:
 def skip_stage(stage: Stage, reason: Reason | None, message: str) -> None:
     """Leave the stage out, which is no failure."""
     stage.status, stage.reason, stage.message = Status.skipped, reason, message
+
+
+def is_own_work_missing(stage: Stage) -> bool:
+    """Return whether the stage failed because the submission's own kernels did not compute what is right."""
+    return stage.status is Status.failed and stage.reason in NOT_OWN_WORK
 
 
 def add_case(stage: Stage, name: str, finding: Finding | None) -> None:

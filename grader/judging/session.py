@@ -16,7 +16,9 @@ from grader.verdict import Evidence, Reason
 from grader.worker import protocol
 from grader.worker.client import Client, Gone, Late, make_orders
 from grader.worker.exchange import Bytes, GpuMemory, LentMemory
+from grader.worker.layout import change_values
 from grader.worker.protocol import DTYPES, ChannelError
+from grader.worker.weights import list_buffers
 from simt.runtime.monitor import Orders, Write
 
 
@@ -78,6 +80,7 @@ class Session:
 
     It stays whole: every command shares the worker, the memory that it maps, and what simt's runtime reports of it.
     renamed: weights that Model and the constructed ModelNew name differently, as (name in Model, name in ModelNew).
+    missing: buffers of Model that the constructed ModelNew lacks.
     """
 
     def __init__(self, client: Client, source: Source, problem: Problem, limits: Limits, gpu: bool):
@@ -87,6 +90,7 @@ class Session:
         self.limits = limits
         self.gpu = gpu
         self.renamed: list[tuple[str, str]] = []
+        self.missing: list[str] = []
 
     @functools.cached_property
     def exchange(self) -> Bytes | GpuMemory:
@@ -126,7 +130,7 @@ class Session:
         reply = self.query(self.construct_command(trial, guard), "ModelNew(...)", trial.case.name)
         if not isinstance(reply, protocol.Constructed):
             raise FindingError(findings.of_nonsense(trial.case.name))
-        self.renamed = reply.renamed
+        self.renamed, self.missing = reply.renamed, reply.missing
 
     def construct_command(self, trial: Trial, guard: str | None) -> protocol.Construct:
         """Return the command of construct()."""
@@ -135,11 +139,12 @@ class Session:
             args=protocol.pack(list(instance.init_args)),
             kwargs=protocol.pack(dict(instance.init_kwargs)),
             state={name: protocol.pack(value) for name, value in instance.model.state_dict().items()},
-            model_source=self.problem.path.read_text(encoding="utf-8"),
+            model_source=self.problem.text,
             model_path=str(self.problem.path),
             overrides=protocol.pack(dict(trial.case.set) | self.problem.overrides),
             guard=guard,
             seconds=self.limits.own,
+            buffers=list_buffers(instance.model),
         )
 
     def run_forward(self, trial: Trial, how: How = IN_ORDER, calls: int = 1) -> list[Call]:
@@ -220,6 +225,8 @@ class Session:
         case = trial.case.name
         if mismatch := _kind_mismatch(trial, run):
             raise FindingError(_finding(Reason.wrong_type, mismatch, case))
+        if mismatch := _size_mismatch(trial, run):
+            raise FindingError(_finding(Reason.wrong_shape, mismatch, case))
         try:
             outputs = self.exchange.results(run, position)
         except ChannelError:
@@ -343,9 +350,22 @@ def _kind_mismatch(trial: Trial, run: protocol.Run) -> str:
     return ""
 
 
+def _size_mismatch(trial: Trial, run: protocol.Run) -> str:
+    """Return which result has a shape that the judge cannot make a tensor of; empty if there is none.
+
+    A worker can have such a tensor without the memory for it, by expand() or with no elements.
+    """
+    for result, eager in zip(run.results, trial.eager):
+        if not protocol.is_shape(result.shape):
+            return f"The shape is {result.shape}, not {list(eager.shape)}."
+    return ""
+
+
 def _change(value: object) -> object:
     """Return an input of the same kind with other values."""
-    return 1 - value if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return change_values(value, lambda values: 1 - values)
 
 
 def _finding(reason: Reason, message: str, case: str | None) -> Finding:

@@ -7,7 +7,7 @@ import torch
 from grader.judging import facts, findings, tolerance
 from grader.judging.session import Call, Session
 from grader.judging.trial import Finding, Trial
-from grader.problems.values import flatten
+from grader.problems.values import copy_values, flatten
 from grader.verdict import EXPLANATIONS, Evidence, Reason
 from grader.worker.exchange import same_bits
 from grader.worker.protocol import overlap
@@ -32,7 +32,7 @@ def find_side_effects(trial: Trial, calls: list[Call], session: Session) -> list
 
 def modifies_inputs(trial: Trial) -> bool:
     """Return whether the problem's own Model changes its inputs, so that a submission may."""
-    inputs = _copy(trial.instance.inputs)
+    inputs = copy_values(trial.instance.inputs)
     before = [value._version if isinstance(value, torch.Tensor) else 0 for value in inputs]
     with trial.instance.blame(), torch.no_grad():
         trial.instance.build()(*inputs)
@@ -88,7 +88,7 @@ def _describe_writes(writes: list[Evidence]) -> str:
 
 def _model_aliases(trial: Trial) -> bool:
     """Return whether the problem's own Model returns an input or a view of one, so that a submission may."""
-    inputs = _copy(trial.instance.inputs)
+    inputs = copy_values(trial.instance.inputs)
     with trial.instance.blame(), torch.no_grad():
         outputs = flatten(trial.instance.build()(*inputs))
     return any(overlap(out, value) for out in outputs for value in inputs)
@@ -99,7 +99,3 @@ def _list_inputs(numbers: list[int]) -> str:
     if len(numbers) == 1:
         return f"input {numbers[0]}"
     return f"inputs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-
-
-def _copy(values: list) -> list:
-    return [value.clone() if hasattr(value, "clone") else value for value in values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 from grader.judging.context import Request
 from grader.judging.trial import Progress, Refused
@@ -14,24 +15,25 @@ from grader.worker import sandbox
 PREPARING = "preparing what every build needs (once on this machine, about 30 s)"
 
 
-def start_worker(request: Request, source: Source, report: Progress, required: bool = False) -> sandbox.Process:
-    """Start a worker for a submission; it needs a moment to load torch. required: only in a sandbox.
+def start_worker(
+    request: Request, source: Source, place: Path, report: Progress, required: bool = False
+) -> sandbox.Process:
+    """Start a worker for a file; it needs a moment to load torch. place: where it lies. required: only in a sandbox.
 
-    Raises SandboxError, and Refused where a cache folder cannot be made.
+    Raises SandboxError, SubmissionChanged, and Refused where a cache folder cannot be made.
     """
     gpu = sandbox.has_gpu() and request.device != "cpu"
     builds = sandbox.extensions(source.sha256)
-    for folder in sandbox.folders(builds)[0]:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refused(
-                f"The cache folder {folder} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME to "
-                "folders that can be written."
-            ) from None
+    try:
+        sandbox.make_folders(builds)
+    except OSError as error:
+        raise Refused(
+            f"The cache folder {error.filename} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME "
+            "to folders that can be written."
+        ) from None
     if not gpu and not sandbox.why_not():
         _fill_cache(request, source.text, report)
-    return request.start_process(source.path, gpu=gpu, builds=builds, required=required)
+    return request.start_process(place, source.data, gpu=gpu, builds=builds, required=required)
 
 
 def _fill_cache(request: Request, text: str, report: Progress) -> None:
@@ -46,6 +48,7 @@ def _fill_cache(request: Request, text: str, report: Progress) -> None:
             report(StageName.contract, PREPARING)
             build.warm_up(text)
             report(StageName.contract, "")
-        for given in exercises.read_given_bindings(request.problem_path or exercises.model_of(request.path)):
+        model = request.problem_path or exercises.model_of(request.path, request.folder)
+        for given in exercises.read_given_bindings(model):
             if all(part in text for part in (*given.cpp_sources, *given.functions)):
                 build.warm_binding(given.cpp_sources, given.functions)

@@ -63,9 +63,9 @@ def _make_instance(problem: Problem, trial: Trial) -> Instance:
             model = module.Model(*right.init_args, **right.init_kwargs)
             if isinstance(model, torch.nn.Module):
                 model = model.to(device)
-            _, misfits = load_weights(model, state)
-        if misfits:
-            raise ProblemError(f"the weights do not fit: {misfits}", problem.path)
+            match = load_weights(model, state)
+        if match.misfits:
+            raise ProblemError(f"the weights do not fit: {match.misfits}", problem.path)
         return model
 
     return dataclasses.replace(right, build=build)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import hashlib
 import sys
 from pathlib import Path
@@ -44,8 +45,6 @@ class Subject:
 
 def subject(what, problem: str | Path | None = None) -> Subject:
     """Return the subject of `grader.check`. Raises NothingThere."""
-    from grader.problems import problem as problems
-
     file = _problem_file(problem)
     if isinstance(what, type):
         return _of_class(what, file, problem)
@@ -62,14 +61,28 @@ def subject(what, problem: str | Path | None = None) -> Subject:
     elif not path.is_file() and not path.is_absolute() and (ROOT / path).is_file():
         path = ROOT / path
     if not path.is_file():
-        known = ", ".join(exercises.exercises())
-        raise NothingThere(f"There is no file and no problem named {path}. The problems are {known}.")
+        near = nearest(path)
+        advice = f"Did you mean {near}?" if near else f"The problems are {', '.join(exercises.exercises())}."
+        raise NothingThere(f"There is no file and no problem named {path}. {advice}")
     if file is None:
+        from grader.problems import problem as problems
+
         try:
             file = problems.find(path).path
         except problems.ProblemError as error:
             raise NothingThere(str(error).replace("give --problem FILE", "give problem=")) from None
     return Subject(path.name, path, _read(path), exercises.exercise_of(path, problem_name(file)), file)
+
+
+def nearest(path: Path, of_names: bool = True) -> str:
+    """Return what a mistyped path may have meant: a file beside it, or an exercise, by its name if such can be given
+    (`of_names`), else by its file. Empty if nothing is like it.
+    """
+    known = {name: name if of_names else f"kernels_student/{name}.py" for name in exercises.exercises()}
+    if path.parent != Path("."):
+        known = {file.stem: str(file) for file in path.parent.glob("*.py")} or known
+    near = difflib.get_close_matches(path.stem, known, n=1)
+    return known[near[0]] if near else ""
 
 
 def _exercise(name: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import time
 from pathlib import Path
@@ -16,13 +17,22 @@ from grader.reports import feedback
 from grader.reports.feedback import Words
 from grader.verdict import Outcome, Reason, StageName, Verdict
 from grader.worker import sandbox
+from simt.own_torch import with_own_torch
 
 # verdict, pictures and suspected line, by everything that they depend on
 _kept: dict[str, tuple[Verdict, list, Looking]] = {}
+_given: dict[tuple[str, ...], Given] = {}  # by a kernel's name, its problem and the hints themselves
 KEPT = 64  # checks whose results are kept
 _last_search = Looking()  # the last check's fault localization
 # from the start of a check; where outputs are compared, it waits until the end
 LOCALIZATION_TIMEOUT_S = 3.0
+
+
+@dataclasses.dataclass
+class Given:
+    """How many hints on one kernel were given so far, by all checks of it that have the same hints."""
+
+    count: int = 0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -54,8 +64,8 @@ def check(
     defined in this notebook. case: run this one only. hints: how many to show at once. problem: the name or the file of
     the problem, where `what` does not tell it. seed: of inputs and weights; by default the same for each check of a
     problem, so that the same kernel shows the same numbers again (`grader grade` uses a secret seed). times: show
-    seconds too. A kernel that has not changed is not run again. Raises CannotCheck, and Interrupted if the keyboard
-    stops it.
+    seconds too. A kernel that has not changed is not run again, and the next hint is shown. Raises CannotCheck, and
+    Interrupted if the keyboard stops it.
     """
     try:
         return _checked(what, case, hints, problem, seed, times)
@@ -64,28 +74,40 @@ def check(
         raise Interrupted(STOPPED) from None
 
 
+@with_own_torch
 def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
     subject = find_subject(what, problem)
-    seed = _seed(subject.problem) if seed is None else seed
+    seed = seed_of(subject) if seed is None else seed
     key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
     stays = spare_worker.self_contained(subject.text, subject.path.parent)
     if stays and key in _kept:
         verdict, pictures, looking = _kept[key]
-        news = "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
-        return Checked(verdict, subject, pictures, looking, hints_shown, times, case=case, news=news)
-    verdict, pictures, looking = _graded(subject, case, seed)
+        given, news = _given_of(verdict, subject), unchanged(verdict, subject)
+        again = Checked(verdict, subject, pictures, looking, hints_shown, times, case, news, given)
+        again.give_next()
+        return again
+    verdict, pictures, looking = run(subject, case, seed)
+    spare_worker.prepare()
     if stays and spare_worker.keepable(verdict):
         while len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
         _kept[key] = verdict, pictures, looking
-    return Checked(
-        verdict, subject, pictures, looking, hints_shown, times, case=case, news=_note(verdict, case, subject)
-    )
+    given, news = _given_of(verdict, subject), note_progress(verdict, case, subject)
+    return Checked(verdict, subject, pictures, looking, hints_shown, times, case, news, given)
 
 
-def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdict, list, Looking]:
-    """Return the verdict, its pictures, and for wrong values the line that fault localization found, or the search that
-    still runs.
+def _given_of(verdict: Verdict, subject: cells.Subject) -> Given:
+    return _given.setdefault((subject.name, subject.problem, *hints.of(verdict)), Given())
+
+
+def unchanged(verdict: Verdict, subject: cells.Subject) -> str:
+    """Return the sentence on a file that is checked again as it was; empty where none is needed."""
+    return "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
+
+
+def run(subject: cells.Subject, case: str | None, seed: int, drawn: bool = True) -> tuple[Verdict, list, Looking]:
+    """Grade a kernel. Return the verdict, its pictures if they are to be `drawn`, and for wrong values the line that
+    fault localization found, or the search that still runs. Raises CannotCheck, and KeyboardInterrupt.
     """
     from grader.judging.grading import Refused, grade
     from grader.problems.cases import ProblemError
@@ -107,7 +129,7 @@ def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdic
             )
             if verdict.reason is Reason.interrupted:
                 raise KeyboardInterrupt
-            pictures = _pictures(verdict)
+            pictures = _pictures(verdict) if drawn else []
             if not feedback.plain():
                 for picture in pictures:  # drawn while the search runs; kept until they are shown
                     picture.svg()
@@ -133,11 +155,11 @@ def _graded(subject: cells.Subject, case: str | None, seed: int) -> tuple[Verdic
         if not looking.running:
             diagnosis.close()
     _last_search = looking
-    spare_worker.prepare()
     return verdict, pictures, looking
 
 
 UNCHANGED = "The file has not changed since the last check. If you have edited it, save it first."
+CALL_HINT = "Call `.hint()` on this result for a hint; each further hint is more specific."
 STOPPED = "Interrupted: the check was stopped and its worker has ended. Run the cell again to restart it."
 
 
@@ -150,7 +172,7 @@ def _pictures(verdict: Verdict) -> list:
     return []
 
 
-def _note(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:
+def note_progress(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:
     """Record the verdict in the student's progress, unless outputs are compared. Returns a sentence on what is new."""
     if feedback.plain() or case is not None:
         return ""
@@ -161,8 +183,9 @@ def _note(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:
     return ""
 
 
-def _seed(name: str) -> int:
-    return int(hashlib.sha256(name.encode()).hexdigest()[:8], 16)
+def seed_of(subject: cells.Subject) -> int:
+    """Return the seed of a problem's checks, the same each time."""
+    return int(hashlib.sha256(subject.problem.encode()).hexdigest()[:8], 16)
 
 
 def find_subject(what: object, problem: str | Path | None) -> cells.Subject:
@@ -186,14 +209,17 @@ class Checked:
         times: bool = False,
         case: str | None = None,
         news: str = "",
+        given: Given | None = None,
+        next_step: str = CALL_HINT,
     ):
         self.verdict, self.pictures = verdict, pictures
         self._looking = looking or Looking()
         self._late = self._looking.running
         self._subject, self._times, self._case, self._news = subject, times, case, news
+        self._next_step = next_step
         self._hints = hints.of(verdict)
-        self._given = 0
-        for _ in range(min(hints_shown, len(self._hints))):
+        self._given = given or Given()
+        while self._given.count < min(hints_shown, len(self._hints)):
             self.hint()
 
     @property
@@ -219,15 +245,24 @@ class Checked:
             self._late = False
             if found:
                 self._hints = [feedback.moved(found.words, self._subject.where), *self._hints]
-        if self._hints and self._given < len(self._hints):
-            self._given += 1
-            return Hint(self._hints[self._given - 1], self._given, len(self._hints))
+        if self._given.count < len(self._hints):
+            self._given.count += 1
+            return Hint(self._hints[self._given.count - 1], self._given.count, len(self._hints))
         if self.passed:
             return Hint("The kernel passed, so there is no hint.", 0, 0)
         return Hint("That was the last hint." if self._hints else "There is no hint for this result.", 0, 0)
 
+    def give_next(self) -> None:
+        """Give one hint more, if there is one."""
+        if self._late or self._given.count < len(self._hints):
+            self.hint()
+
     def parts(self, pictures: bool = True) -> list[object]:
         """Return the parts for feedback.as_text and feedback.as_html."""
+        return [*self.findings(pictures), *self.notes()]
+
+    def findings(self, pictures: bool = True) -> list[object]:
+        """Return the verdict's parts, and which marked places are still empty."""
         note = f"Only the case {self._case} was run." if self._case else ""
         drawn = self.pictures if pictures else []
         parts = feedback.verdict_parts(
@@ -235,7 +270,12 @@ class Checked:
         )
         if self.verdict.outcome is Outcome.failed and (empty := exercises.still_empty(self._subject.text)):
             parts.append(Words(empty, "lead"))
-        for number, text in enumerate(self._hints[: self._given], 1):
+        return parts
+
+    def notes(self) -> list[object]:
+        """Return the hints given so far, what is new, and how to get the next hint."""
+        parts: list[object] = []
+        for number, text in enumerate(self._hints[: self._given.count], 1):
             parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []
         parts += (
@@ -243,8 +283,8 @@ class Checked:
             if self._looking.running
             else []
         )
-        if self._given < len(self._hints):
-            parts.append(Words("Call `.hint()` on this result for a hint; each further hint is more specific.", "soft"))
+        if self._given.count < len(self._hints):
+            parts.append(Words(self._next_step, "soft"))
         return parts
 
     def __repr__(self) -> str:

@@ -37,6 +37,7 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
 
     import simt
     from grader.problems import problem as problems
+    from simt.runtime import torch_device
     from simt.runtime.torch_extension import cpp_extension
 
     sources: list[str] = []
@@ -55,14 +56,16 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
     module = types.ModuleType("submission")
     module.__file__ = str(file)
     sys.modules["submission"] = module
-    exec(compile(file.read_text(encoding="utf-8-sig"), str(file), "exec", dont_inherit=True), module.__dict__)
-    model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
+    with torch_device.cuda_on_cpu():
+        exec(compile(file.read_text(encoding="utf-8-sig"), str(file), "exec", dont_inherit=True), module.__dict__)
+        model = module.ModelNew(*instance.init_args, **instance.init_kwargs)
     if hasattr(model, "load_reference"):
         with torch.no_grad():
             model.load_reference(instance.model)
     else:
         model.load_state_dict(instance.model.state_dict())
-    with torch.no_grad(), simt.count(sample=BLOCKS, partial=True, seconds=100.0, device=device) as report:
+    counting = simt.count(sample=BLOCKS, partial=True, seconds=100.0, device=device)
+    with torch.no_grad(), counting as report, torch_device.cuda_on_cpu():
         model(*instance.inputs)
     if not report.launches:
         raise ValueError("forward launches no CUDA kernel, so there is nothing to count.")

@@ -20,6 +20,7 @@ from grader.notebook.check import CannotCheck, Interrupted, find_subject
 from grader.problems import exercises
 from grader.reports import feedback
 from grader.reports.feedback import Code, Image, Table, Words
+from simt.own_torch import with_own_torch
 
 TIMEOUT_S = 180.0  # for one kernel, builds included
 NEIGHBOURS, BANKS = (
@@ -97,6 +98,7 @@ def _counted(subject: cells.Subject, device: str) -> dict:
         return json.loads(result.read_text(encoding="utf-8"))
 
 
+@with_own_torch
 def _measured(subject: cells.Subject) -> tuple[list, str]:
     """Return the grader's measurements if there is a GPU, or why there are none."""
     import torch

@@ -32,7 +32,7 @@ class Spare:
         self.arguments: tuple = ()
         self.timer: threading.Timer | None = None
 
-    def start(self, submission: Path, **options) -> sandbox.Process:
+    def start(self, submission: Path, content: bytes, **options) -> sandbox.Process:
         """Return the spare worker if it was started with the same arguments, else a new one.
 
         TORCH_EXTENSIONS_DIR, which must differ between files, is used on a GPU only, and there the spare worker is
@@ -40,21 +40,23 @@ class Spare:
         """
         process, self.process = self.process, None
         self._stop_clock()
-        self.arguments = (submission, options)
+        self.arguments = (submission, content, options)
         if process is not None and process.alive() and self.wanted == _situation(submission, options):
+            if process.copy is not None:
+                process.copy.write(content)
             return process
         if process is not None:
             process.kill()
-        return sandbox.start(submission, **options)
+        return sandbox.start(submission, content, **options)
 
     def prepare(self) -> None:
         """Start the next worker, for the file that was graded last. Does nothing if that fails, or before the first."""
         if self.process is not None or not self.arguments or threading.current_thread() is not threading.main_thread():
             return  # a worker ends with the thread that started it
-        submission, options = self.arguments
+        submission, content, options = self.arguments
         with contextlib.suppress(Exception):
             self.wanted = _situation(submission, options)
-            self.process = sandbox.start(submission, **options)
+            self.process = sandbox.start(submission, content, **options)
             self.timer = threading.Timer(IDLE_TIMEOUT_S, self.close)
             self.timer.daemon = True
             self.timer.start()
@@ -77,8 +79,9 @@ def _situation(submission: Path, options: dict) -> tuple:
     environment = dict(options.get("environment", {}))
     if not options.get("gpu"):
         environment.pop("TORCH_EXTENSIONS_DIR", None)
-    # bubblewrap binds the file, not its name
-    bound = submission.stat().st_ino if not sandbox.why_not() and submission.exists() else 0
+    # Landlock allows the file, not its name
+    is_bound = not sandbox.why_not() and sandbox.probe().level is sandbox.Level.landlock
+    bound = submission.lstat().st_ino if is_bound and os.path.lexists(submission) else 0
     outside = tuple(
         sorted((name, value) for name, value in os.environ.items() if not name.startswith(("COLUMNS", "LINES")))
     )
@@ -142,6 +145,8 @@ def keepable(verdict: Verdict) -> bool:
 
     Times on a GPU are measured again.
     """
+    if verdict.outcome is Outcome.not_attempted:
+        return True
     return (
         verdict.outcome in (Outcome.passed, Outcome.failed)
         and verdict.reason not in FLEETING

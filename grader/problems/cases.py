@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 DISTRIBUTIONS = ("file", "normal", "uniform", "large_mean", "large", "tiny", "zeros")
+OWN_SIZES = "own sizes"  # as CASES: one case, with the file's own sizes and inputs
 PRECISIONS = ("fp32", "tf32")  # what a file's PRECISION may say; without one it is the first
 FIELDS = ("name", "set", "inputs", "reduction", "gradient")
 
@@ -63,9 +64,12 @@ class Case:
 
 
 def declared(problem, entries: object) -> list[Case]:
-    """The Cases that a file's CASES list declares. Raises ProblemError for an entry that means nothing."""
+    """The Cases that a file's CASES declares. Raises ProblemError for an entry that means nothing."""
+    if entries == OWN_SIZES:
+        return [Case(OWN_SIZES)]
     if not isinstance(entries, (list, tuple)) or not entries:
-        raise ProblemError("CASES must be a list of at least one case; remove it to have cases made.", problem.path)
+        says = f'CASES must be a list of at least one case, or "{OWN_SIZES}"; remove it to have cases made.'
+        raise ProblemError(says, problem.path)
     cases = [_declared_one(problem, entry, f"CASES[{number}]") for number, entry in enumerate(entries)]
     names = [case.name for case in cases]
     for name in names:
@@ -121,6 +125,8 @@ def lower(problem) -> list[Case]:
     others = [inputs for inputs in others if trial.accepts(shapes["odd"], inputs)]
     shapes["powers of two"] = _walk(trial, slots, base, POWERS)
     shapes["larger"] = _grow(trial, slots, shapes["powers of two"])
+    if math.prod(slots.values()) <= MOST_WORK and trial.accepts(slots):  # what is much too large is not even tried
+        shapes["full"] = slots
     cases: list[Case] = []
     for name, sizes in shapes.items():
         case = _made(problem, name, sizes)
@@ -136,6 +142,11 @@ def _made(problem, name: str, sizes: Sizes, inputs: str = "file") -> Case:
     values = _as_set(problem, sizes)
     changed = _listed({name: value for name, value in values.items() if value != problem.literals[name]})
     return Case(f"{name} ({changed or 'own sizes'})", values, inputs, made=True)
+
+
+def has_own_sizes(problem, case: Case) -> bool:
+    """Return whether a case has the sizes and inputs of the file itself (or --set's)."""
+    return case.inputs == "file" and all(value == problem.literals[name] for name, value in case.set.items())
 
 
 def too_few_sizes_warning(cases: list[Case]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import random
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import torch
 
 from grader.problems.cases import Case
+from grader.worker.layout import change_values
 
 
 def derive_seed(seed: int, case: Case) -> int:
@@ -49,12 +51,19 @@ def randomise_parameters(model: torch.nn.Module) -> None:
 
 
 def redraw_input(value: object, inputs: str, device: torch.device) -> object:
-    """Return an input on the device, its floating values redrawn unless inputs is 'file'."""
+    """Return an input on the device with its strides, its floating values redrawn unless inputs is 'file'.
+
+    A tensor that repeats its elements, as expand() makes one, still repeats them.
+    """
     if not isinstance(value, torch.Tensor):
         return value
-    value = value.detach().to(device)
+    value = change_values(value.detach(), lambda values: values.to(device))
     if inputs == "file" or not value.is_floating_point():
         return value
+    return change_values(value, functools.partial(_draw_like, inputs=inputs))
+
+
+def _draw_like(value: torch.Tensor, inputs: str) -> torch.Tensor:
     if inputs == "uniform":
         return torch.rand_like(value)
     if inputs == "zeros":

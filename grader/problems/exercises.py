@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from grader.paths import KERNELS_REF, KERNELS_STUDENT, find_real_path
+from grader.paths import KERNELS_REF, KERNELS_STUDENT, find_place, find_real_path
 from grader.problems.skeletons import (
     BACKWARD,
     CLOSE,
@@ -56,27 +56,36 @@ def exercises() -> list[str]:
     return sorted(found | backward | {name for name in read_fingerprints() if problem_of(name) in found})
 
 
-def model_of(submission: Path) -> Path | None:
+def model_of(submission: Path, folder: Path | None = None) -> Path | None:
     """Return the model.py of kernels_ref that a file answers, or None.
 
-    The file lies there itself, or its name says it, or its folder's.
+    The file lies there itself, or its name says it, or its folder's. folder: as for contract.read.
 
     A handed-in name holds its problem's: `groupnorm_ada.py`, `groupnorm-2.py`, `ada.groupnorm.py`. A model.py that lies
     next to a file elsewhere may have been handed in with it, and a problem's code runs in the grader itself: only
     --problem takes it.
     """
-    submission = find_real_path(submission)
+    submission = find_place(submission, folder)
     folders = (submission.parent, submission.parent.parent)
-    for folder in folders:
-        if folder.parent == KERNELS_REF.resolve() and (folder / "model.py").is_file() and submission.name != "model.py":
-            return folder / "model.py"
+    for outer in folders:
+        if outer.parent == KERNELS_REF.resolve() and (outer / "model.py").is_file() and submission.name != "model.py":
+            return outer / "model.py"
+    named = list_named(submission.stem)
+    if named:
+        return KERNELS_REF / named[0] / "model.py" if len(named) == 1 else None
     known = problems()
-    if submission.stem in known:
-        return KERNELS_REF / submission.stem / "model.py"
-    for name in sorted(known, key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
-        if re.search(rf"(?:^|[^a-zA-Z0-9]){re.escape(name)}(?:$|[^a-zA-Z0-9])", submission.stem):
-            return KERNELS_REF / name / "model.py"
-    return next((KERNELS_REF / folder.name / "model.py" for folder in folders if folder.name in known), None)
+    return next((KERNELS_REF / outer.name / "model.py" for outer in folders if outer.name in known), None)
+
+
+def list_named(stem: str) -> list[str]:
+    """Return the problems whose names a file's name holds, in its order; of names that overlap the longest."""
+    found: dict[int, str] = {}
+    rest = stem
+    for name in sorted(problems(), key=len, reverse=True):  # the longest: conv_groupnorm_maxpool_ada is no groupnorm
+        for match in re.finditer(rf"(?<![a-zA-Z0-9]){re.escape(name)}(?![a-zA-Z0-9])", rest):
+            found[match.start()] = name
+            rest = rest[: match.start()] + "\0" * len(name) + rest[match.end() :]
+    return list(dict.fromkeys(found[start] for start in sorted(found)))
 
 
 def read_given_bindings(model: Path | None) -> list[Binding]:
@@ -132,12 +141,15 @@ def still_empty(text: str) -> str:
     return f"Still empty: the marked {where}. Only all together can be right." if empty else ""
 
 
-def exercise_of(submission: Path, problem: str) -> str:
-    """Return the exercise that a file answers: problem_backward where its name or its folder's says so."""
+def exercise_of(submission: Path, problem: str, folder: Path | None = None) -> str:
+    """Return the exercise that a file answers: problem_backward where its name or its folder's says so.
+
+    folder: as for contract.read.
+    """
     backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")
-    folder = find_real_path(submission).parent.name
-    reference = submission.name == "backward.py" and folder == problem
-    named = reference or backward.search(submission.stem) or backward.search(folder)
+    outer = find_place(submission, folder).parent.name
+    reference = submission.name == "backward.py" and outer == problem
+    named = reference or backward.search(submission.stem) or backward.search(outer)
     return problem + BACKWARD if named else problem
 
 

@@ -10,7 +10,7 @@ from grader.problems.cases import ProblemError
 from grader.source import syntax
 
 ARITHMETIC = (ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context)
-OF_THE_JUDGE = {"ALLOWED_OPERATORS"}  # what a problem file may say to the judge, and no code of it reads
+OF_THE_JUDGE = {"ALLOWED_OPERATORS", "CASES"}  # what a problem file may say to the judge, and no code of it reads
 
 
 def parse_overrides(overrides: dict[str, str]) -> dict[str, object]:

@@ -17,7 +17,7 @@ from typing import cast
 
 import torch
 
-from grader.paths import find_real_path
+from grader.paths import find_place, find_real_path
 from grader.problems import cases as _cases
 from grader.problems import exercises
 from grader.problems.cases import Case, ProblemError
@@ -42,18 +42,23 @@ ALL = "all"  # operators are allowed
 NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 
-def find(submission: Path) -> Problem:
-    """Return the problem that a submission answers, by its name or its folder's.
+def find(submission: Path, folder: Path | None = None) -> Problem:
+    """Return the problem that a submission answers, by its name or its folder's. folder: as for contract.read.
 
     `kernels_student/groupnorm.py` and `groupnorm_backward.py`, `kernels_ref/groupnorm/solution.py` and a file in
     `steps/` are found, and so are handed-in names such as `groupnorm_ada.py`, `groupnorm-2.py` or `ada.groupnorm.py`.
     Raises ProblemError, which lists the known names, for anything else, also next to a `model.py` that is not in
     kernels_ref.
     """
-    model = exercises.model_of(submission)
+    model = exercises.model_of(submission, folder)
     if model is not None:
         return read(model)
-    submission, known = find_real_path(submission), names()
+    submission, known = find_place(submission, folder), names()
+    if len(named := exercises.list_named(submission.stem)) > 1:
+        raise ProblemError(
+            f"'{submission.stem}' holds the names of several problems, {' and '.join(named)}: name the file after the "
+            "one that it answers, or give --problem FILE."
+        )
     near = difflib.get_close_matches(submission.stem, known, n=1)
     hint = f"did you mean {near[0]}.py?" if near else "the problems are " + ", ".join(known) + "."
     folders = (submission.parent, submission.parent.parent)
@@ -85,12 +90,18 @@ def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ProblemError(f"{path}: the problem file cannot be read ({reason}).") from None
+    return _make(_name_problem(path), path, source, tuple((key, str(text)) for key, text in (overrides or {}).items()))
+
+
+@functools.lru_cache(50)  # a class's files answer few problems, and a problem's code and cases stay as they are
+def _make(name: str, path: Path, source: str, overrides: tuple[tuple[str, str], ...]) -> Problem:
+    """Return a checked problem. Raises ProblemError."""
     try:
         tree = syntax.parse(source, str(path))
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise ProblemError(f"syntax error: {getattr(error, 'msg', error)}.", path, line) from None
-    problem = Problem(_name_problem(path), path, tree, parse_overrides(overrides or {}))
+    problem = Problem(name, path, source, tree, parse_overrides(dict(overrides)))
     problem.check()
     return problem
 
@@ -104,13 +115,16 @@ def _name_problem(path: Path) -> str:
 class Problem:
     """A KernelBench file with some of its module-level literals replaced.
 
-    name: what reports call it. path: its file. overrides: name to value, from --set.
+    name: what reports call it. path, text: its file, and what was read there. overrides: name to value, from --set.
+    determined: the devices on which check_determined() has found nothing.
     """
 
     name: str
     path: Path
+    text: str
     tree: ast.Module
     overrides: dict[str, object]
+    determined: set[str] = dataclasses.field(default_factory=set, init=False, compare=False)
 
     def check(self) -> None:
         """Raise ProblemError unless the file runs and has the three names of the contract."""
@@ -191,8 +205,15 @@ class Problem:
         return module
 
     def cases(self) -> list[Case]:
-        """Return the file's CASES, or cases made by lowering its sizes; at least one. Raises ProblemError."""
-        declared = getattr(self.module({}), "CASES", None)
+        """Return the file's (or --set's) CASES, or cases made by lowering its sizes; at least one.
+
+        Raises ProblemError.
+        """
+        return list(self._all_cases)
+
+    @functools.cached_property
+    def _all_cases(self) -> list[Case]:
+        declared = self.overrides.get("CASES", getattr(self.module({}), "CASES", None))
         cases = _cases.lower(self) if declared is None else _cases.declared(self, declared)
         return [self._with_reduction(case, "cpu") for case in cases]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import torch
 
 from grader.worker import protocol
+from grader.worker.layout import change_values, view_memory
 
 
 def flatten(outputs: object) -> list[torch.Tensor]:
@@ -34,7 +35,8 @@ def find_tensors(values: object) -> list[torch.Tensor]:
 
 
 def copy_values(inputs: list) -> list:
-    return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+    """Return the inputs with copies of the tensors, which have their strides."""
+    return [change_values(value, torch.clone) if isinstance(value, torch.Tensor) else value for value in inputs]
 
 
 def is_floating(value: object) -> bool:
@@ -48,7 +50,11 @@ def roll_values(inputs: list) -> list:
     """
     floats = [is_floating(value) for value in inputs]
     rolls = floats if any(floats) else [isinstance(value, torch.Tensor) for value in inputs]
-    return [value.flatten().roll(1).view(value.shape) if one else value for value, one in zip(inputs, rolls)]
+    return [change_values(value, _roll) if one else value for value, one in zip(inputs, rolls)]
+
+
+def _roll(value: torch.Tensor) -> torch.Tensor:
+    return value.flatten().roll(1).view(value.shape)
 
 
 def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
@@ -71,7 +77,8 @@ def measure_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 def convert_to_double(inputs: list) -> list:
     """Return copies of the inputs, the floating ones in float64."""
-    return [value.double() if is_floating(value) else value for value in copy_values(inputs)]
+    copies = copy_values(inputs)
+    return [change_values(value, torch.Tensor.double) if is_floating(value) else value for value in copies]
 
 
 def make_double(model: torch.nn.Module) -> torch.nn.Module:
@@ -113,6 +120,7 @@ def perturb(model: torch.nn.Module, inputs: list, unit: float) -> None:
     floating = [value for value in [*inputs, *model.parameters()] if is_floating(value)]
     for number, tensor in enumerate(floating):
         generator = torch.Generator(tensor.device).manual_seed(number)
-        noise = torch.randn(tensor.shape, dtype=tensor.dtype, device=tensor.device, generator=generator)
+        memory = view_memory(tensor.detach())
+        noise = torch.randn(memory.shape, dtype=tensor.dtype, device=tensor.device, generator=generator)
         with torch.no_grad():
-            tensor.mul_(noise.mul_(unit).add_(1))
+            memory.mul_(noise.mul_(unit).add_(1))

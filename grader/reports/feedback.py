@@ -77,28 +77,34 @@ class Image:
 
 def as_text(parts: Sequence[object]) -> str:
     """Return the parts as text, with every word that the HTML has."""
-    lines: list[str] = []
+    return "\n".join(line for line, _ in as_lines(parts)).strip("\n")
+
+
+def as_lines(parts: Sequence[object]) -> list[tuple[str, str]]:
+    """Return the lines of the text, each with its look: that of its Words, "table", "code", "marked", or "picture"."""
+    lines: list[tuple[str, str]] = []
     for before, part in zip([None, *parts], parts):
         if isinstance(before, (Code, Image)) and isinstance(part, Words) and part.look != "lead":
-            lines.append("")
-        lines += [line.rstrip() for line in _text(part)]
-    return "\n".join(lines).strip("\n")
+            lines.append(("", "text"))
+        lines += [(line.rstrip(), look) for line, look in _text(part)]
+    return lines
 
 
-def _text(part: object) -> list[str]:
+def _text(part: object) -> list[tuple[str, str]]:
     if isinstance(part, Words):
-        lines = clean(part.text).split("\n")
-        return lines if part.look in ("title", "soft") else ["", *lines] if part.look == "lead" else lines
+        lines = [(line, part.look) for line in clean(part.text).split("\n")]
+        return [("", "text"), *lines] if part.look == "lead" else lines
     if isinstance(part, Table):
-        return _columns(part)
+        return [(line, "table") for line in _columns(part)]
     if isinstance(part, Code):
         width = len(str(max((number for number, _, _ in part.lines), default=0)))
-        head = ["", clean(part.caption)] if part.caption else [""]
+        head = [("", "text"), *([(clean(part.caption), "text")] if part.caption else [])]
         return head + [
-            f"{'→' if wrong else ' '} {number:>{width}} │ {clean(text)}" for number, text, wrong in part.lines
+            (f"{'→' if wrong else ' '} {number:>{width}} │ {clean(text)}", "marked" if wrong else "code")
+            for number, text, wrong in part.lines
         ]
     if isinstance(part, Image):
-        return ["", f"Picture: {clean(part.picture.alt)}"]
+        return [("", "text"), (f"Picture: {clean(part.picture.alt)}", "picture")]
     raise TypeError(type(part))
 
 
@@ -130,7 +136,7 @@ GOOD, BAD, CAUTION = (
     "var(--jp-error-color1, #d32f2f)",
     "var(--jp-warn-color1, #e65100)",
 )
-TONES = {"passed": GOOD, "failed": BAD, "error": CAUTION, "not_attempted": CAUTION, "skipped": SOFT}
+TONES = {"passed": GOOD, "failed": BAD, "error": CAUTION, "not_attempted": SOFT, "skipped": SOFT}
 LOOKS = {
     "title": "font-weight:600;font-size:1.1em;margin:0 0 .4em",
     "lead": "font-weight:600;margin:.9em 0 .2em",
@@ -234,6 +240,8 @@ def verdict_parts(
     word = terminal.WORDS.get(verdict.outcome, verdict.outcome.value)
     parts: list[object] = [Words(f"{verdict.problem}: {word}", "title", verdict.outcome.value)]
     parts += [Words(note, "soft")] if note else []
+    if verdict.outcome is Outcome.not_attempted:  # nothing has failed
+        return [*parts, *(Words(moved(stage.message, where)) for stage in verdict.stages[:1])]
     parts.append(_stages(verdict, times))
     parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
     parts += failure_parts(verdict, source, pictures, where, lead)

@@ -424,7 +424,7 @@ def _next(entries: dict[str, Entry | None]) -> str:
         if entry is None:
             return f"Next: {f'read {where}, then ' if where.startswith('lesson') else ''}fill in {file}."
         if entry.best.outcome is not Outcome.passed:
-            return f'Next: {file}, which {entry.last}. grader.check("{name}") or grader grade {file} shows where.'
+            return f'Next: {file}, which {entry.last}. grader.check("{name}") or `grader check {name}` shows where.'
     return "Every problem is solved. Next: make one of them faster."
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, StageName, Status, Verdict
 from grader.worker.levels import is_unprotected
 
-STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim", "error": "bold magenta", "not_attempted": "yellow"}
+STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim", "error": "bold magenta", "not_attempted": "cyan"}
 WORDS = {Outcome.not_attempted: "not attempted", Outcome.error: "could not be graded"}
 EVIDENCE_SHOWN = 3
 OUTPUT_LINES = 12
@@ -41,6 +41,11 @@ def show(console: Console, verdict: Verdict, still: str = "") -> None:
     if is_unprotected(verdict.sandbox):
         console.print(Text(UNPROTECTED, "bold red"))
     console.print(head(verdict))
+    if verdict.outcome is Outcome.not_attempted:  # nothing has failed
+        for stage in verdict.stages[:1]:
+            console.print(Padding(Text(clean(stage.message)), (0, 0, 0, 2)))
+        console.print(foot(verdict))
+        return
     console.print(stages(verdict))
     for stage in verdict.stages:
         if stage.status in (Status.failed, Status.error):

@@ -30,11 +30,18 @@ class Broken:
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A submission's file as it was read: all later steps use this text, even if the file changes."""
+    """A submission's file as it was read: all later steps use this, even if the file changes.
+
+    data: the file's bytes, by default those of the text.
+    """
 
     path: Path
     text: str
     sha256: str
+    data: bytes = b""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", self.data or self.text.encode("utf-8", "surrogatepass"))
 
     def line(self, number: int | None) -> str:
         """Return the text of a line, counted from 1; empty if there is no such line."""
@@ -95,7 +102,7 @@ def read(path: Path, folder: Path | None = None) -> tuple[Source, Broken | None]
         return Source(path, "", ""), Broken(Reason.unreadable, f"{path} cannot be read: {why[:1].lower()}{why[1:]}.")
     digest = hashlib.sha256(data).hexdigest()
     try:
-        return Source(path, data.decode("utf-8-sig"), digest), None
+        return Source(path, data.decode("utf-8-sig"), digest, data), None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{path.name} is not UTF-8 text (line {line}). Save it as UTF-8."
@@ -192,6 +199,9 @@ def check(tree: ast.Module, problem: ast.Module, name: str) -> Broken | None:
     if "ModelNew" not in classes:
         return None if _binds(tree, "ModelNew") or _defines(tree, "ModelNew") else _no_model_new(classes, name)
     mine, theirs = classes["ModelNew"], _classes(problem).get("Model")
+    if not (_is_callable(mine, classes) or _binds_otherwise(tree, "__call__")):
+        message = "ModelNew is not a torch.nn.Module: write `class ModelNew(nn.Module):`."
+        return Broken(Reason.bad_signature, message, Evidence(line=mine.lineno))
     for method in ("__init__", "forward"):
         if _binds_otherwise(tree, method):
             continue
@@ -286,6 +296,21 @@ def _line_of(cls: ast.ClassDef, method: str) -> int:
 
 def _base_name(base: ast.expr) -> str:
     return base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+
+
+def _is_callable(cls: ast.ClassDef, classes: dict[str, ast.ClassDef], depth: int = 0) -> bool:
+    """Return whether an instance can be called, as a Module can, as far as the file tells: a class from elsewhere, or
+    one that a decorator or a metaclass makes, may be callable.
+    """
+    if cls.decorator_list or cls.keywords or _method(cls, "__call__") or depth >= 10:
+        return True
+    for base in cls.bases:
+        parent = classes.get(_base_name(base))
+        if _base_name(base) != "object" and (
+            parent is None or parent is cls or _is_callable(parent, classes, depth + 1)
+        ):
+            return True
+    return False
 
 
 def _known_bases(cls: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:

@@ -2,6 +2,7 @@
 
 from grader.verdict.schema import (
     EXPLANATIONS,
+    NOT_OWN_WORK,
     SCHEMA,
     CaseResult,
     Evidence,
@@ -24,6 +25,7 @@ from grader.verdict.schema import (
 
 __all__ = [
     "EXPLANATIONS",
+    "NOT_OWN_WORK",
     "SCHEMA",
     "CaseResult",
     "Evidence",

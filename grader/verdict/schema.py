@@ -113,6 +113,7 @@ class Reason(StrEnum):
     # any stage
     not_reached = "not_reached"
     interrupted = "interrupted"
+    no_problem = "no_problem"
     grader_error = "grader_error"
 
 
@@ -166,7 +167,7 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.crash: "The program crashed.",
     Reason.no_kernel: "The submission launched no kernel: PyTorch's own operators computed what forward returns.",
     Reason.unneeded_kernel: (
-        "The results stay right when the submission's kernels do nothing: PyTorch's own operators compute them."
+        "The results stay right when the submission's kernels do nothing: let a kernel compute what the host computes."
     ),
     Reason.torch_operator: "PyTorch's own operators compute part of the results.",
     Reason.false_report: (
@@ -225,8 +226,12 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.inconclusive: "The measured times vary too much for a conclusion.",
     Reason.not_reached: "Not run, because an earlier stage did not pass.",
     Reason.interrupted: "Grading was interrupted.",
+    Reason.no_problem: "It is not known which problem the file answers, or that problem cannot be used.",
     Reason.grader_error: "The grader itself failed; this says nothing about the submission.",
 }
+
+# Reasons of results that are not the work of the submission's own kernels.
+NOT_OWN_WORK = frozenset((Reason.no_kernel, Reason.unneeded_kernel, Reason.torch_operator, Reason.false_report))
 
 
 class WrongMap(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -351,6 +356,17 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """The reason of the first stage that did not pass, or None."""
         stage = self.first_problem
         return stage.reason if stage else None
+
+    @property
+    def not_own(self) -> Reason | None:
+        """Why forward's results are not the work of the submission's own kernels, or None.
+
+        None also where the submission passed, marked: then the problem asks for no kernels.
+        """
+        correct = next((s for s in self.stages if s.name is StageName.correct), None)
+        if correct is None or correct.reason not in NOT_OWN_WORK:
+            return None
+        return correct.reason if correct.status is Status.failed or self.outcome is Outcome.failed else None
 
     @property
     def doubt(self) -> Reason | None:

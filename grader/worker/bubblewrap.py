@@ -31,10 +31,13 @@ def is_installed() -> bool:
     return shutil.which(PROGRAM) is not None
 
 
-def make_command(view: View, work: Path, command: list[str], descriptors: dict[str, int]) -> list[str]:
+def make_command(
+    view: View, work: Path, command: list[str], descriptors: dict[str, int], shown: Path | None = None
+) -> list[str]:
     """Return the bubblewrap command that runs another one with this view, in the folder `work`.
 
-    descriptors: what open_data() returned.
+    descriptors: what open_data() returned. shown: the file that is visible at the submission's path. It lies where only
+    the judge writes: what is at that path outside may have become a link.
     """
     program = shutil.which(PROGRAM) or PROGRAM
     made = [program, "--unshare-all", "--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
@@ -47,6 +50,8 @@ def make_command(view: View, work: Path, command: list[str], descriptors: dict[s
         made += ["--ro-bind", str(path), str(path)]
     for path, target in sorted(view.links.items()):
         made += ["--symlink", target, str(path)]
+    if view.submission is not None and shown is not None:
+        made += ["--ro-bind", str(shown), str(view.submission)]
     for path in view.writable:
         made += ["--bind", str(path), str(path)]
     for name in ("passwd", "group"):
@@ -107,7 +112,7 @@ def _try(work: Path, gpu: bool) -> tuple[str, bool]:
     imports = "import msgspec, simt, grader.worker.messages"
     program = [sys.executable, "-c", f"{imports}\n{START_CUDA if gpu else ''}"]
     try:
-        command = make_command(make_view(work / "none", [work], None, gpu), work, program, descriptors)
+        command = make_command(make_view(None, [work], None, gpu), work, program, descriptors)
         done = subprocess.run(
             command, capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=PROBE_SECONDS,
             stdin=subprocess.DEVNULL, env=make_environment(work, {}), pass_fds=tuple(descriptors.values()), cwd=work,

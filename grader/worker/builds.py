@@ -55,7 +55,8 @@ class BuildReporter:
             started, failure = time.monotonic(), None
             try:
                 made = original(**self._replace(given)) if self.replacements else original(*args, **kwargs)
-                self.built.append(str(getattr(made, "__file__", "")))
+                # With is_python_module=False the result is the path itself.
+                self.built.append(made if isinstance(made, str) else str(getattr(made, "__file__", "")))
                 return made
             except Exception as error:
                 raised = error

@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -45,10 +46,12 @@ PROC = (
 class Confinement(TypedDict):
     """What confine() does, as data that a command line can carry. seccomp: the filter in hexadecimal, or empty.
 
-    user: the user number to take, 0 to keep the present one.
+    user: the user number to take, 0 to keep the present one. opened: descriptors of files that may be read, which
+    confine() closes.
     """
 
     readable: list[str]
+    opened: list[int]
     writable: list[str]
     devices: list[str]
     seccomp: str
@@ -72,7 +75,7 @@ def _find_cuda_trouble() -> str:
     )
     with tempfile.TemporaryDirectory(prefix="grader-") as folder:
         work = Path(folder).resolve()
-        how = make_confinement(make_view(work / "none", [work], None, True), True, 0)
+        how = make_confinement(make_view(None, [work], None, True), True, 0)
         command = [sys.executable, "-c", program, json.dumps(how)]
         try:
             done = subprocess.run(
@@ -85,10 +88,11 @@ def _find_cuda_trouble() -> str:
     return f"Landlock does not work with this GPU ({last})." if done.returncode else ""
 
 
-def make_confinement(view: View, gpu: bool, user: int) -> Confinement:
-    """Return the confinement of a worker with this view."""
+def make_confinement(view: View, gpu: bool, user: int, opened: Sequence[int] = ()) -> Confinement:
+    """Return the confinement of a worker with this view. opened: the descriptor of its submission's file."""
     return Confinement(
         readable=[str(path) for path in view.readable],
+        opened=list(opened),
         writable=[str(path) for path in view.writable],
         devices=[str(path) for path in view.devices],
         seccomp=seccomp.make_filter(unix_sockets=gpu).hex(),
@@ -106,7 +110,9 @@ def confine(how: Confinement) -> None:
     changeable = [*how["devices"], "/proc/self/task"] if how["devices"] else []
     # Python finds a package's modules only where it can list its folder
     listable = [str(PROJECT / "grader")]
-    ruleset = landlock.open_ruleset(readable, how["writable"], [*DEVICES, *changeable], listable)
+    ruleset = landlock.open_ruleset(readable, how["writable"], [*DEVICES, *changeable], listable, how["opened"])
+    for descriptor in how["opened"]:
+        os.close(descriptor)
     if os.geteuid() == 0:
         drop_capabilities(how["user"])
     landlock.restrict(ruleset)
@@ -160,10 +166,11 @@ def _is_mapped(number: int) -> bool:
 
 
 def _is_public(view: View) -> bool:
-    """Return whether every user may read what the view lists."""
-    reached = {parent for path in (*view.readable, *view.writable) for parent in path.parents}
+    """Return whether every user may read what the view lists. Raises OSError where a path is gone."""
+    read = [*view.readable, *filter(None, [view.submission])]
+    reached = {parent for path in (*read, *view.writable) for parent in path.parents}
     return all(os.stat(folder).st_mode & stat.S_IXOTH for folder in reached) and all(
-        os.stat(path).st_mode & stat.S_IROTH for path in view.readable
+        os.stat(path).st_mode & stat.S_IROTH for path in read
     )
 
 

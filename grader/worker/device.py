@@ -12,8 +12,9 @@ import torch
 import simt
 from grader.worker import protocol
 from grader.worker.failures import NAME, bound_line, shorten
+from grader.worker.layout import count_covered, lay_out
 from grader.worker.messages import MAX_DIMS, MAX_LAUNCHES, MAX_NUMBERED
-from simt.runtime import extension, library
+from simt.runtime import extension, library, torch_device
 from simt.toolchain.lines import find_source_lines
 
 
@@ -37,7 +38,10 @@ class Device:
     def unpack(self, value: protocol.Value) -> Any:
         """Return a value that the judge sent; tensors in its memory are mapped, those it wants room for are new."""
         if isinstance(value, protocol.Room):
-            return torch.empty(value.shape, dtype=protocol.DTYPES[value.dtype], device="cuda" if self.gpu else "cpu")
+            options = {"dtype": protocol.DTYPES[value.dtype], "device": "cuda" if self.gpu else "cpu"}
+            if value.strides is None:
+                return torch.empty(value.shape, **options)
+            return torch.empty_strided(value.shape, value.strides, **options)
         return protocol.unpack(value, self.mapped.attach, borrow)
 
     def running(
@@ -47,6 +51,10 @@ class Device:
         if self.gpu or not has_simt():
             return contextlib.nullcontext()
         return simt.run(schedule=schedule, guard=guard, seconds=seconds)
+
+    def submission(self) -> contextlib.AbstractContextManager[object]:
+        """Return the context for the submission's own code: without a GPU, "cuda" means the CPU there."""
+        return contextlib.nullcontext() if self.gpu else torch_device.cuda_on_cpu()
 
     def take_launches(self) -> list[protocol.Launch]:
         """Return the kernels launched since the last call; on a GPU they are not counted."""
@@ -122,7 +130,9 @@ class Device:
 
 def borrow(value: protocol.Lent) -> torch.Tensor:
     """Return a tensor in the judge's CPU memory. A write to it is reported, and stays in this process."""
-    return extension.load_binder().map_input(value.offset, protocol.DTYPES[value.dtype], tuple(value.shape))
+    shape = value.shape if value.strides is None else [count_covered(value.shape, value.strides)]
+    memory = extension.load_binder().map_input(value.offset, protocol.DTYPES[value.dtype], tuple(shape))
+    return memory if value.strides is None else lay_out(memory, value.shape, value.strides)
 
 
 def list_written() -> list[protocol.Written]:

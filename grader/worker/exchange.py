@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from grader.worker import protocol
+from grader.worker.layout import copy_values_into, find_strides, view_memory
 from grader.worker.protocol import Gradients, Handle, Lent, Run, Shared, Value
 
 if TYPE_CHECKING:
@@ -66,11 +67,11 @@ class LentMemory(Bytes):
         self.calls += 1
 
         def lend(tensor: torch.Tensor, number: int) -> Lent | None:
-            offset = self.monitor.lend(protocol.raw(tensor), self.guard)
+            offset = self.monitor.lend(protocol.raw(view_memory(tensor)), self.guard)
             if offset is None:
                 return None
             self.owners[offset] = self.calls - 1, number
-            return Lent(protocol.name_of(tensor.dtype), list(tensor.shape), offset)
+            return Lent(protocol.name_of(tensor.dtype), list(tensor.shape), offset, find_strides(tensor))
 
         return [protocol.pack(value, functools.partial(lend, number=n)) for n, value in enumerate(inputs)]
 
@@ -96,8 +97,8 @@ class GpuMemory:
 
     def share(self, tensor: torch.Tensor) -> Shared:
         """Return a copy of a tensor that a worker can map."""
-        made = Shared(tensor.dtype, tensor.shape)
-        made.tensor.copy_(tensor)
+        made = Shared(tensor.dtype, tensor.shape, find_strides(tensor))
+        copy_values_into(made.tensor, tensor)
         self.owned.append(made)
         return made
 

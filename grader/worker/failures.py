@@ -41,6 +41,15 @@ CUDA_ERRORS = {
     "stack overflow": "stack_overflow",
     "unspecified launch failure": "illegal_address",
 }
+# What torch's own errors say if a program needs a GPU.
+NEEDS_GPU = (
+    "Torch not compiled with CUDA enabled",
+    "'CUDA' backend",
+    "not linked with support for cuda",
+    "Found no NVIDIA driver",
+    "Cannot access accelerator device",
+    "No CUDA GPUs are available",
+)
 OUT_OF_MEMORY = ("can't allocate memory", "There is no memory for", "not enough memory", "CUDA out of memory")
 
 
@@ -88,6 +97,8 @@ def _specify(failure: Failure, error: BaseException) -> None:
         _add_kernel(failure, error)
     elif isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _mentions_memory(failure.message):
         failure.reason = "out_of_memory"
+    elif any(words in failure.message for words in NEEDS_GPU) and not torch.cuda.is_available():
+        failure.message = f"{simt.NoGpu('This call')} torch says: {failure.message}"
     elif isinstance(error, RuntimeError) and "CUDA" in failure.message:
         _add_cuda_reason(failure)
     elif isinstance(error, ImportError) and "undefined symbol" in failure.message:

@@ -13,6 +13,7 @@ import math
 import torch
 
 from grader.worker.channel import ChannelError
+from grader.worker.layout import count_covered, lay_out
 from grader.worker.messages import HANDLE_BYTES, Handle, Location
 from grader.worker.values import DTYPES, is_shape, name_of
 
@@ -69,25 +70,29 @@ class _Span:
         self.__cuda_array_interface__ = {"shape": (count,), "typestr": "|u1", "data": (pointer, False), "version": 2}
 
 
-def _view(pointer: int, dtype: str, shape: list[int]) -> torch.Tensor:
-    count = math.prod(shape) * DTYPES[dtype].itemsize
+def _view(pointer: int, dtype: str, shape: list[int], strides: list[int] | None = None) -> torch.Tensor:
+    count = _count_bytes(DTYPES[dtype], shape, strides)
     flat = torch.as_tensor(_Span(pointer, max(count, 16)), device="cuda")
-    return flat[:count].view(DTYPES[dtype]).view(shape)
+    return lay_out(flat[:count].view(DTYPES[dtype]), shape, strides)
+
+
+def _count_bytes(dtype: torch.dtype, shape: list[int] | torch.Size, strides: list[int] | None) -> int:
+    return (math.prod(shape) if strides is None else count_covered(shape, strides)) * dtype.itemsize
 
 
 class Shared:
     """GPU memory of the judge that a worker may map: `tensor` in the judge, `handle` for the worker."""
 
-    def __init__(self, dtype: torch.dtype, shape: list[int] | torch.Size):
+    def __init__(self, dtype: torch.dtype, shape: list[int] | torch.Size, strides: list[int] | None = None):
         self.library = _runtime()
         pointer = ctypes.c_void_p()
-        count = max(math.prod(shape) * dtype.itemsize, 16)
+        count = max(_count_bytes(dtype, shape, strides), 16)
         _check(self.library, self.library.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(count)), "GPU memory")
         self.pointer = pointer
         ipc = _IpcHandle()
         _check(self.library, self.library.cudaIpcGetMemHandle(ctypes.byref(ipc), pointer), IPC)
-        self.handle = Handle(name_of(dtype), list(shape), bytes(bytearray(ipc)))
-        self.tensor = _view(pointer.value or 0, self.handle.dtype, self.handle.shape)
+        self.handle = Handle(name_of(dtype), list(shape), bytes(bytearray(ipc)), strides)
+        self.tensor = _view(pointer.value or 0, self.handle.dtype, self.handle.shape, strides)
 
     def free(self) -> None:
         """Free the memory. The worker must have unmapped it (Release) or be dead."""
@@ -152,8 +157,8 @@ class Foreign:
         dtype = DTYPES[location.dtype]
         if not math.prod(shape):
             return torch.empty(shape, dtype=dtype, device="cuda")
-        last = sum((size - 1) * stride for size, stride in zip(shape, strides))
-        return self._flat(location, (last + 1) * dtype.itemsize)[: last + 1].as_strided(shape, strides)
+        covered = count_covered(shape, strides)
+        return self._flat(location, covered * dtype.itemsize)[:covered].as_strided(shape, strides)
 
     def _flat(self, location: Location, least: int) -> torch.Tensor:
         """Return the allocation from the offset on as one dimension; it must have at least so many bytes."""
@@ -192,7 +197,7 @@ class Mapped:
         """Return the tensor behind a handle. Raises ChannelError if the driver refuses it."""
         if handle.handle not in self.pointers:
             self.pointers[handle.handle] = _open(handle.handle)
-        return _view(self.pointers[handle.handle], handle.dtype, handle.shape)
+        return _view(self.pointers[handle.handle], handle.dtype, handle.shape, handle.strides)
 
     def release(self) -> None:
         """Unmap everything."""

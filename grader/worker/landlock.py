@@ -41,8 +41,12 @@ def find_version() -> int:
     return max(version, 0)
 
 
-def open_ruleset(readable: list[str], writable: list[str], devices: list[str], listable: list[str]) -> int:
+def open_ruleset(
+    readable: list[str], writable: list[str], devices: list[str], listable: list[str], opened: list[int]
+) -> int:
     """Return a ruleset that allows these files and folders and no others. Raises OSError.
+
+    opened: descriptors of files that may be read; their paths are not looked at.
 
     A path that does not exist is left out. Everything below a folder has the folder's rights. listable: folders whose
     names can be read, but no file.
@@ -60,22 +64,25 @@ def open_ruleset(readable: list[str], writable: list[str], devices: list[str], l
     write = handled & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     for paths, rights in ((readable, READ), (devices, USE_DEVICE), (writable, write), (listable, READ_DIR)):
         for path in paths:
-            _allow(ruleset, path, rights & handled)
+            with contextlib.suppress(FileNotFoundError):
+                descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+                try:
+                    _allow(ruleset, descriptor, rights & handled)
+                finally:
+                    os.close(descriptor)
+    for descriptor in opened:
+        _allow(ruleset, descriptor, READ & handled)
     return ruleset
 
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        try:
-            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                rights &= _OF_FILES
-            # struct landlock_path_beneath_attr is packed
-            rule = struct.pack("=Qi", rights, descriptor)
-            if _libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, ctypes.c_uint32(0)):
-                raise OSError(ctypes.get_errno(), "landlock_add_rule", path)
-        finally:
-            os.close(descriptor)
+def _allow(ruleset: int, descriptor: int, rights: int) -> None:
+    """Allow what an open file or folder is, wherever its path leads by then. Raises OSError."""
+    if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        rights &= _OF_FILES
+    # struct landlock_path_beneath_attr is packed
+    rule = struct.pack("=Qi", rights, descriptor)
+    if _libc.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, rule, ctypes.c_uint32(0)):
+        raise OSError(ctypes.get_errno(), "landlock_add_rule")
 
 
 def restrict(ruleset: int) -> None:

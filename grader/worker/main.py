@@ -92,7 +92,7 @@ def _report_builds(worker: Worker, gpu: bool) -> None:
 
     if not gpu:
         has_simt()  # builds simt's runtime now, so that the first submission on a machine does not pay for it
-        simt.enable()
+        extension.replace_load_inline()
         setattr(simt, "load_inline", worker.builds.wrap(simt.load_inline))  # noqa: B010 - simt loads its names lazily
         simt.runtime.extension.around_variant = worker.builds.report_variant
         # for stage "safe": on a second core this build is done by the time that stage begins

@@ -28,6 +28,7 @@ MAX_LAUNCHES = 16  # that are reported of one call
 MAX_OPERATORS = 64  # of PyTorch that one call used
 MAX_LABELS = 64  # sources of one build
 MAX_RENAMED = 100  # weights that are reported with both names
+MAX_MISSING = 100  # buffers of Model that are reported because ModelNew lacks them
 MAX_DIMS = 64  # of a tensor
 MAX_LINE = 2**31 - 1  # as Python's own line numbers
 MAX_INT = 2**63 - 1
@@ -46,34 +47,41 @@ Numbers = Annotated[list[Count], Meta(max_length=MAX_NUMBERED)]  # of inputs or 
 
 
 class Array(msgspec.Struct, tag="array", forbid_unknown_fields=True):
-    """A CPU tensor: dtype by name, shape, elements in row-major order."""
+    """A CPU tensor: dtype by name, shape, the memory that it covers. strides: in elements; None for row-major order."""
 
     dtype: str
     shape: list[int]
     data: bytes
+    strides: list[int] | None = None
 
 
 class Handle(msgspec.Struct, tag="handle", forbid_unknown_fields=True):
-    """A tensor in GPU memory that the judge owns: 64 bytes of CUDA IPC handle."""
+    """A tensor in GPU memory that the judge owns: 64 bytes of CUDA IPC handle. strides: as an Array's."""
 
     dtype: str
     shape: list[int]
     handle: bytes
+    strides: list[int] | None = None
 
 
 class Lent(msgspec.Struct, tag="lent", forbid_unknown_fields=True):
-    """A tensor in CPU memory of the judge, which the worker can only read. offset: in simt.runtime.monitor's inputs."""
+    """A tensor in CPU memory of the judge, which the worker can only read. offset: in simt.runtime.monitor's inputs.
+
+    strides: as an Array's.
+    """
 
     dtype: str
     shape: list[int]
     offset: int
+    strides: list[int] | None = None
 
 
 class Room(msgspec.Struct, tag="room", forbid_unknown_fields=True):
-    """A tensor that the worker allocates itself, for the judge to write into."""
+    """A tensor that the worker allocates itself, for the judge to write into. strides: as an Array's."""
 
     dtype: str
     shape: list[int]
+    strides: list[int] | None = None
 
 
 class Items(msgspec.Struct, tag="items", forbid_unknown_fields=True):
@@ -109,7 +117,10 @@ class Build(msgspec.Struct, tag="build", forbid_unknown_fields=True):
 
 
 class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
-    """Construct ModelNew(*args, **kwargs) and load the weights. model_source: for ModelNew.load_reference."""
+    """Construct ModelNew(*args, **kwargs) and load the weights. model_source: for ModelNew.load_reference.
+
+    buffers: names in `state` that need no counterpart in ModelNew.
+    """
 
     args: Value
     kwargs: Value
@@ -119,6 +130,7 @@ class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
     overrides: Value
     guard: str | None
     seconds: float
+    buffers: list[str] = []
 
 
 class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):
@@ -257,10 +269,11 @@ class Done(msgspec.Struct, tag="done", forbid_unknown_fields=True):
 
 class Constructed(msgspec.Struct, tag="constructed", forbid_unknown_fields=True):
     """ModelNew was constructed and has its weights. renamed: pairs (name in Model, name in ModelNew) that differ, the
-    first MAX_RENAMED of them.
+    first MAX_RENAMED of them. missing: the first MAX_MISSING of Model's buffers that ModelNew lacks.
     """
 
     renamed: Annotated[list[tuple[Name, Name]], Meta(max_length=MAX_RENAMED)] = []
+    missing: Annotated[list[Name], Meta(max_length=MAX_MISSING)] = []
 
 
 class Result(msgspec.Struct, forbid_unknown_fields=True):

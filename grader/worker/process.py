@@ -16,6 +16,7 @@ from pathlib import Path
 
 from grader.worker.cgroups import Group
 from grader.worker.quota import Quota
+from grader.worker.shown_file import Copy
 from grader.worker.supervisor import END_S, RENICE, find_descendants
 from simt.runtime.monitor import Monitor
 from simt.toolchain.removal import remove_tree
@@ -75,7 +76,8 @@ class Process:
 
     sock: the judge's end of the connection. mark: by which stray processes are found. pipe: to the supervisor.
     description: the sandbox in words. maps_signals: whether an exit status above 128 means a signal, as bubblewrap
-    reports it. folders: that the worker writes to. monitor: of simt's runtime in the worker, on the CPU.
+    reports it. folders: that the worker writes to. monitor: of simt's runtime in the worker, on the CPU. copy: of the
+    submission's file, where the worker sees that and not the file itself.
     """
 
     popen: subprocess.Popen
@@ -89,6 +91,7 @@ class Process:
     folders: list[Path]
     group: Group | None = None
     monitor: Monitor | None = None
+    copy: Copy | None = None
     stopped: set[int] = dataclasses.field(default_factory=set)  # by freeze()
 
     def alive(self) -> bool:
@@ -160,6 +163,8 @@ class Process:
             self.monitor.close()
         self.log.thread.join(1.0)
         remove_tree(self.work)
+        if self.copy is not None:
+            self.copy.remove()
         _drop_excess([folder for folder in self.folders if folder != self.work])
         _started.pop(self, None)
 

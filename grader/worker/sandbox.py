@@ -18,9 +18,11 @@ import tempfile
 from pathlib import Path
 
 from grader.worker import bootstrap, bubblewrap, confine, supervisor
+from grader.worker.build_folders import make_usable
 from grader.worker.cgroups import Group, make_group
 from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu, is_unprotected, probe
 from grader.worker.process import JUDGE, MARK, Log, Process, end_all, register, undisturbed
+from grader.worker.shown_file import Shown, SubmissionChanged, show
 from grader.worker.view import PROJECT, View, make_environment, make_view
 from simt.runtime.monitor import Monitor
 from simt.toolchain.cache import cache_dir, trim_folder, user_cache
@@ -35,11 +37,13 @@ __all__ = [
     "Log",
     "Process",
     "SandboxError",
+    "SubmissionChanged",
     "end_all",
     "extensions",
     "folders",
     "has_gpu",
     "is_unprotected",
+    "make_folders",
     "simt_cache",
     "start",
     "start_trusted",
@@ -108,16 +112,18 @@ def start_trusted() -> Process:
     }
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
     with undisturbed():
-        process = _start(Level.none, None, 0, work, environment, True, [])
+        process = _start(Level.none, None, 0, work, environment, True, [], Shown())
         register(process)
     return process
 
 
-def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) -> Process:
-    """Start a worker for this file. gpu: whether it may use one. builds: the folder for torch's builds of it, made if
-    missing.
+def start(submission: Path, content: bytes, *, gpu: bool, builds: Path, required: bool = False) -> Process:
+    """Start a worker for a submission. gpu: whether it may use one. builds: the folder for torch's builds of it, made
+    if missing.
 
-    Raises SandboxError if a sandbox is required and not available, and where one should work and does not.
+    submission: the real path of its file. content: what the judge has read there, which is what a worker in a sandbox
+    sees at that path. Raises SandboxError if a sandbox is required and not available, and where one should work and
+    does not; SubmissionChanged where the path leads to something else by now and the level can show nothing but that.
     """
     trouble = why_not()
     if trouble and required:
@@ -128,19 +134,40 @@ def start(submission: Path, *, gpu: bool, builds: Path, required: bool = False) 
     writable, readable, environment = folders(builds)
     if not gpu:
         environment["CUDA_VISIBLE_DEVICES"] = ""
-    for folder in writable:
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folders(builds)
     _claim(writable if level is not Level.none else writable[:1])
     work = Path(tempfile.mkdtemp(prefix="grader-")).resolve()
-    view, user = None, 0
-    if level is not Level.none:
-        view = make_view(submission, [work, *writable], readable[0], gpu)
-        user = confine.choose_user(builds, view) if level is Level.landlock and not gpu else 0
-        _give_folders([work, *view.writable], user or os.geteuid())
-    with undisturbed():
-        process = _start(level, view, user, work, environment, gpu, writable)
-        register(process)
+    view, user, shown = None, 0, Shown()
+    try:
+        if level is not Level.none:
+            view = make_view(submission, [work, *writable], readable[0], gpu)
+            shown = show(level, view, content)
+            user = confine.choose_user(builds, view) if level is Level.landlock and not gpu else 0
+            _give_folders([work, *view.writable], user or os.geteuid())
+        with undisturbed():
+            process = _start(level, view, user, work, environment, gpu, writable, shown)
+            register(process)
+    except BaseException:
+        shown.discard()
+        remove_tree(work)
+        raise
+    finally:
+        shown.close()
     return process
+
+
+def make_folders(builds: Path) -> None:
+    """Make the folders that a worker writes to, and replace the submission's own where they cannot be used.
+
+    Raises OSError.
+    """
+    own, *others = folders(builds)[0]
+    make_usable(own)
+    for folder in others:
+        if why_not():  # simt's cache, which belongs to the judge
+            folder.mkdir(parents=True, exist_ok=True)
+        else:
+            make_usable(folder)
 
 
 def _claim(folders: list[Path]) -> None:
@@ -167,28 +194,38 @@ def _give_folders(writable: list[Path], user: int) -> None:
 
 
 def _start(
-    level: Level, view: View | None, user: int, work: Path, environment: dict[str, str], gpu: bool, writable: list[Path]
+    level: Level,
+    view: View | None,
+    user: int,
+    work: Path,
+    environment: dict[str, str],
+    gpu: bool,
+    writable: list[Path],
+    shown: Shown,
 ) -> Process:
     ours, theirs = socket.socketpair()
     log_reader, log_writer = os.pipe()
     pipe_reader, pipe_writer = os.pipe()
-    mark = secrets.token_hex(8)
-    group = make_group(MEMORY, MOST_PROCESSES)
+    mark, group = secrets.token_hex(8), make_group(MEMORY, MOST_PROCESSES)
     monitor = None if gpu else Monitor()
     lent = monitor.descriptors if monitor else ()
     command = [sys.executable, "-P", bootstrap.__file__, str(theirs.fileno()), "0" if gpu else str(MEMORY)]
     command += map(str, lent)
     data: dict[str, int] = {}
+    confinement = None
     if view is not None and level is Level.bubblewrap:
         data = bubblewrap.open_data(gpu)
-        command = bubblewrap.make_command(view, work, command, data)
+        command = bubblewrap.make_command(view, work, command, data, shown.copy.file if shown.copy else None)
+    elif view is not None:
+        confinement = confine.make_confinement(view, gpu, user, shown.opened)
     plan = supervisor.Plan(
         command=command,
         judge=os.getpid(),
         pipe=pipe_reader,
-        descriptors=[theirs.fileno(), *lent, *data.values()],
+        descriptors=[theirs.fileno(), *lent, *data.values(), *shown.opened],
         group=str(group.folder) if group else "",
-        confinement=confine.make_confinement(view, gpu, user) if view and level is Level.landlock else None,
+        confinement=confinement,
+        folders=[str(work), *([str(shown.copy.folder)] if shown.copy else [])],
     )
     try:
         popen = subprocess.Popen(
@@ -214,7 +251,7 @@ def _start(
         bubblewrap.close_data(data)
     return Process(
         popen, ours, Log(log_reader), work, mark, pipe_writer, _describe(level, user, group, gpu),
-        level is Level.bubblewrap, [work, *writable] if view else [work, *writable[:1]], group, monitor,
+        level is Level.bubblewrap, [work, *writable] if view else [work, *writable[:1]], group, monitor, shown.copy,
     )  # fmt: skip
 
 

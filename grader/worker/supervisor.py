@@ -2,7 +2,7 @@
 
 Started by the judge as `python -I -S supervisor.py JSON`. It is a subreaper (prctl(2), PR_SET_CHILD_SUBREAPER): a
 process whose parent ended becomes its child, so that a daemon cannot leave it. It ends when the worker ends, when the
-judge writes to or closes the pipe between them, and when the judge is gone.
+judge writes to or closes the pipe between them, and when the judge is gone; then it removes the worker's folders, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Plan(TypedDict):
     """What the supervisor starts, as data that a command line can carry.
 
     judge: its process number. pipe: the end of the judge's pipe. descriptors: open files that the worker alone keeps.
-    group: the folder of a control group, or empty. confinement: of confine(), or None.
+    group: the folder of a control group, or empty. confinement: of confine(), or None. folders: to remove if the judge
+    is gone.
     """
 
     command: list[str]
@@ -43,6 +44,7 @@ class Plan(TypedDict):
     descriptors: list[int]
     group: str
     confinement: Confinement | None
+    folders: list[str]
 
 
 def main(plan: Plan) -> None:
@@ -61,6 +63,8 @@ def main(plan: Plan) -> None:
         os.close(descriptor)
     status = _wait(worker, reader, plan)
     status = end_descendants(worker, status)
+    if os.getppid() != plan["judge"]:
+        _clear_up(plan)
     _end_as(status)
 
 
@@ -161,6 +165,18 @@ def end_descendants(worker: int, status: int | None) -> int:
             break
         time.sleep(PAUSE_S)
     return signal.SIGKILL if status is None else status
+
+
+def _clear_up(plan: Plan) -> None:
+    """Remove what the judge would have removed."""
+    from grader.worker.cgroups import Group
+    from simt.toolchain.removal import remove_tree
+
+    os.chdir("/")  # away from the worker's folder
+    for folder in plan["folders"]:
+        remove_tree(Path(folder))
+    if plan["group"]:
+        Group(Path(plan["group"]), "").end()
 
 
 def _lower_priority(amount: int) -> None:

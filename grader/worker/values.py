@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from grader.worker.channel import ChannelError
+from grader.worker.layout import count_covered, find_strides, lay_out, view_memory
 from grader.worker.messages import MAX_DIMS, MAX_LEAVES, Array, Handle, Items, Lent, Named, Value
 
 MAX_DEPTH = 8  # of a nested output
@@ -72,8 +73,8 @@ def overlap(a: object, b: object) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
-    return tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size()
+    start = tensor.data_ptr()
+    return start, start + count_covered(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def unfit(value: object) -> str:
@@ -104,16 +105,17 @@ def _parts(value: Nest) -> list[object]:
 
 
 def pack(value: object, share: Callable[[torch.Tensor], Handle | Lent | None] | None = None) -> Value:
-    """Return a Python value in the form that is sent. share puts a tensor where the worker can map it. Tensors for
-    which it returns None, and all tensors without it, are sent as bytes.
+    """Return a Python value in the form that is sent, its tensors with their strides. share puts a tensor where the
+    worker can map it. Tensors for which it returns None, and all tensors without it, are sent as bytes.
 
     Raises TypeError for a value that has no such form.
     """
     if isinstance(value, torch.Tensor):
+        value = value.detach().resolve_conj().resolve_neg()
         shared = share(value) if share is not None else None
         if shared is not None:
             return shared
-        return Array(name_of(value.dtype), list(value.shape), raw(value.cpu()))
+        return Array(name_of(value.dtype), list(value.shape), raw(view_memory(value).cpu()), find_strides(value))
     if isinstance(value, (list, tuple, dict)):  # torch.Size and named tuples become plain tuples
         kind = "list" if isinstance(value, list) else "tuple" if isinstance(value, tuple) else "dict"
         return Items(kind, [pack(item, share) for item in _parts(cast(Nest, value))])
@@ -131,7 +133,10 @@ def unpack(
 ) -> Any:
     """Return the Python value that was packed; its tensors are newly allocated, or mapped by `attach` or `borrow`."""
     if isinstance(value, Array):
-        return unraw(value.dtype, value.shape, value.data)
+        if value.strides is None:
+            return unraw(value.dtype, value.shape, value.data)
+        covered = count_covered(value.shape, value.strides)
+        return lay_out(unraw(value.dtype, [covered], value.data), value.shape, value.strides)
     if isinstance(value, Handle):
         if attach is None:
             raise ChannelError("a GPU tensor was sent to a process without a GPU")

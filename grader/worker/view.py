@@ -54,17 +54,22 @@ class View:
     """What a worker sees: every path absolute and real, outer folders first.
 
     links: symbolic links outside these folders, by which a path leads into them. devices: in addition to /dev/null and
-    its like.
+    its like. submission: the path at which it sees the file that the judge has read; None where one of these folders
+    holds it.
     """
 
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
     devices: tuple[Path, ...]
     links: dict[Path, str]
+    submission: Path | None = None
 
 
-def make_view(submission: Path, writable: list[Path], shared: Path | None, gpu: bool) -> View:
-    """Return what a worker for this submission sees. shared: simt's cache, of which it reads what has no kernel."""
+def make_view(submission: Path | None, writable: list[Path], shared: Path | None, gpu: bool) -> View:
+    """Return what a worker sees. submission: the real path of its file, which is neither opened nor resolved here.
+
+    shared: simt's cache, of which the worker reads what has no kernel.
+    """
     links: dict[Path, str] = {}
     guarded = _list_guarded(submission)
     wanted = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_list_python(guarded), *_list_compiler(guarded)]
@@ -73,12 +78,14 @@ def make_view(submission: Path, writable: list[Path], shared: Path | None, gpu: 
         wanted += [*_list_cuda(guarded), *HARDWARE_GPU]
     if shared is not None:
         wanted += [shared / kind for kind in SHARED_KINDS]
-    found = {trace(Path(path), links) for path in [*wanted, submission] if os.path.exists(path)}
+    found = {trace(Path(path), links) for path in wanted if os.path.exists(path)}
     written = [trace(path, links) for path in writable]
     readable = _drop_inner(found)
     covered = [*readable, *written]
     outside = {at: to for at, to in links.items() if not any(at.is_relative_to(folder) for folder in covered)}
-    return View(tuple(readable), tuple(written), tuple(list_devices() if gpu else ()), outside)
+    if submission is not None and any(submission.is_relative_to(folder) for folder in covered):
+        submission = None
+    return View(tuple(readable), tuple(written), tuple(list_devices() if gpu else ()), outside, submission)
 
 
 def trace(path: Path, links: dict[Path, str]) -> Path:
@@ -113,10 +120,11 @@ def _drop_inner(paths: set[Path]) -> list[Path]:
     return kept
 
 
-def _list_guarded(submission: Path) -> list[Path]:
+def _list_guarded(submission: Path | None) -> list[Path]:
     """Return folders that must not become visible as a whole: the project, homes, and that of the submissions."""
-    folders = [Path("/"), Path("/tmp"), Path("/home"), Path("/root"), submission.resolve().parent]
-    folders.append(Path(os.path.expanduser("~")))
+    folders = [Path("/"), Path("/tmp"), Path("/home"), Path("/root"), Path(os.path.expanduser("~"))]
+    if submission is not None:
+        folders.append(submission.parent)
     if PROJECT.name not in PACKAGES:
         folders.append(PROJECT)
     return [folder.resolve() for folder in folders]
@@ -190,17 +198,36 @@ def list_devices() -> list[Path]:
     return sorted(path for pattern in GPU_DEVICES for path in Path("/dev").glob(pattern))
 
 
+def _find_compiler() -> str:
+    """Return the C++ compiler that the judge uses, which is the one that `grader doctor` reports; empty for none."""
+    from simt.errors import NoCompiler  # here, so that a confined process needs nothing but the standard library
+    from simt.toolchain.compilers import find_compiler
+
+    try:
+        return find_compiler()[0]
+    except (NoCompiler, ValueError):  # a quotation mark in CXX is not closed
+        return ""
+
+
 def make_environment(work: Path, extra: dict[str, str]) -> dict[str, str]:
-    """Return a worker's environment: an allow-list of the judge's variables, a home in its own folder, and `extra`."""
+    """Return a worker's environment: an allow-list of the judge's variables, a home in its own folder, and `extra`.
+
+    A worker finds a compiler where the judge finds one, and then also its assembler and linker.
+    """
     kept = {
         name: value
         for name, value in os.environ.items()
         if (name in VARIABLES or name.startswith(VARIABLE_FAMILIES)) and not any(word in name for word in SECRETS)
     }
-    folders = kept.get("PATH", "").split(os.pathsep)
+    folders = [folder for folder in kept.get("PATH", "").split(os.pathsep) if folder]
+    if compiler := _find_compiler():
+        last = [path for path in LAST_PATHS if path not in folders]
+        folders += last
+        if last and not kept.get("CXX"):  # there may be another compiler, which the judge does not use
+            kept["CXX"] = compiler
     packages = [path for path in kept.get("PYTHONPATH", "").split(os.pathsep) if path and Path(path) != PROJECT]
     return kept | {
-        "PATH": os.pathsep.join([*filter(None, folders), *(path for path in LAST_PATHS if path not in folders)]),
+        "PATH": os.pathsep.join(folders),
         "HOME": str(work),
         "USER": "grader",
         "PYTHONPATH": os.pathsep.join([str(PROJECT), *packages]),

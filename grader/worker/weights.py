@@ -2,57 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
 
 from grader.worker.failures import shorten
-from grader.worker.messages import MAX_RENAMED
+from grader.worker.messages import MAX_MISSING, MAX_RENAMED
 
 MAX_MISFITS = 2000  # characters of the sentence
+MAX_NAME = 200  # characters of a weight's name, as it is sent
+
+
+@dataclasses.dataclass
+class Match:
+    """How Model's weights were matched.
+
+    pairs: name in Model to name in ModelNew. misfits: a sentence that names weights without a counterpart; empty if
+    there is none. missing: Model's buffers without a counterpart, which a ModelNew need not have.
+    """
+
+    pairs: dict[str, str]
+    misfits: str = ""
+    missing: list[str] = dataclasses.field(default_factory=list)
+
+    def list_renamed(self) -> list[tuple[str, str]]:
+        """Return the pairs whose names differ, as they are sent: the first ones, with long names shortened."""
+        renamed = [(shorten(name, MAX_NAME), shorten(own, MAX_NAME)) for name, own in self.pairs.items() if name != own]
+        return renamed[:MAX_RENAMED]
+
+    def list_missing(self) -> list[str]:
+        """Return the missing buffers as they are sent: the first ones, with long names shortened."""
+        return [shorten(name, MAX_NAME) for name in self.missing[:MAX_MISSING]]
 
 
 def match_weights(
-    state: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor], parameters: Collection[str] = ()
-) -> tuple[dict[str, str], str]:
-    """Return {name in Model: name in ModelNew}, and a sentence that names weights of Model without a counterpart.
+    state: Mapping[str, torch.Tensor],
+    own: Mapping[str, torch.Tensor],
+    parameters: Collection[str] = (),
+    buffers: Collection[str] = (),
+    hidden: Mapping[str, torch.Tensor] | None = None,
+) -> Match:
+    """Match the weights of Model with those of ModelNew.
 
-    state, own: the state_dict of Model and of ModelNew. parameters: names in ModelNew that are not buffers. A weight of
-    the same name and shape is taken first. The others are paired by shape, in the order of the two dicts, where both
-    have as many of that shape, or ModelNew has as many parameters: anything else would be a guess. Weights that only
-    ModelNew has keep what its constructor gave them.
+    state, own: the state_dict of Model and of ModelNew. parameters: names in `own` that are not buffers. buffers: names
+    in `state` that are. hidden: ModelNew's buffers that are not in its state_dict (persistent=False), which take
+    weights of their own name alone. A weight of the same name and shape is taken first. The others are paired by shape,
+    in the order of the two dicts, where both have as many of that shape: parameters with parameters and buffers with
+    buffers, or all of them with ModelNew's parameters, or with its parameters and buffers. If that fails, Model's
+    parameters alone are paired with ModelNew's (with its buffers where it has no parameter of that shape), and Model's
+    buffers are missing. Anything else would be a guess. Weights that only ModelNew
+    has keep what its constructor gave them.
     """
-    pairs = {name: name for name in state if name in own and state[name].shape == own[name].shape}
-    wanted, free = _by_shape(state, pairs.keys()), _by_shape(own, pairs.values())
+    named = {**(hidden or {}), **own}
+    match = Match({name: name for name in state if name in named and state[name].shape == named[name].shape})
+    wanted, free = _by_shape(state, match.pairs.keys()), _by_shape(own, match.pairs.values())
     misfits: list[str] = []
     for shape, names in wanted.items():
         candidates = free.get(shape, [])
-        without_buffers = [name for name in candidates if name in parameters]
-        if len(names) == len(without_buffers):
-            candidates = without_buffers
-        if len(names) == len(candidates):
-            pairs |= zip(names, candidates)
+        pairs = _pair(names, candidates, parameters, buffers)
+        if pairs is None:
+            misfits += _describe([name for name in names if name not in buffers], candidates, state, own)
         else:
-            misfits += _describe(names, candidates, state, own)
-    return pairs, shorten("; ".join(misfits), MAX_MISFITS)
+            match.pairs |= pairs
+    match.misfits = shorten("; ".join(misfits), MAX_MISFITS)
+    match.missing = [name for name in state if name in buffers and name not in match.pairs]
+    return match
 
 
-def load_weights(model: Any, state: Mapping[str, torch.Tensor]) -> tuple[dict[str, str], str]:
+def _pair(
+    names: list[str], candidates: list[str], parameters: Collection[str], buffers: Collection[str]
+) -> dict[str, str] | None:
+    """Return pairs of weights of one shape, at least for all of Model's parameters; None if it would be a guess."""
+    needed, optional = _split(names, lambda name: name not in buffers)
+    own, extra = _split(candidates, lambda name: name in parameters)
+    if (len(needed), len(optional)) == (len(own), len(extra)):
+        return dict(zip(needed + optional, own + extra))
+    for wanted, given in ((names, own), (names, candidates), (needed, own or extra)):
+        if len(wanted) == len(given):
+            return dict(zip(wanted, given))
+    return None if needed else {}
+
+
+def _split(names: list[str], is_first: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    return [name for name in names if is_first(name)], [name for name in names if not is_first(name)]
+
+
+def list_buffers(model: object) -> list[str]:
+    """Return the names of a model's buffers."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [name for name, _ in model.named_buffers(remove_duplicate=False)]
+
+
+def load_weights(model: Any, state: Mapping[str, torch.Tensor], buffers: Collection[str] = ()) -> Match:
     """Copy Model's weights into a ModelNew; return what match_weights returns. Copies nothing if one does not fit."""
     is_module = isinstance(model, torch.nn.Module)
     own = model.state_dict() if is_module else {}
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)} if is_module else ()
-    pairs, misfits = match_weights(state, own, parameters)
-    if state and not misfits:
-        model.load_state_dict({pairs[name]: value for name, value in state.items()}, strict=False)
-    return pairs, misfits
-
-
-def list_renamed(pairs: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the pairs whose names differ, as they are sent: the first ones, with long names shortened."""
-    renamed = [(shorten(name, 200), shorten(own, 200)) for name, own in pairs.items() if name != own]
-    return renamed[:MAX_RENAMED]
+    held = dict(model.named_buffers(remove_duplicate=False)) if is_module else {}
+    hidden = {name: value for name, value in held.items() if name not in own}
+    match = match_weights(state, own, parameters, buffers, hidden)
+    if match.pairs and not match.misfits:
+        model.load_state_dict({match.pairs[name]: state[name] for name in match.pairs}, strict=False)
+        with torch.no_grad():
+            for name in match.pairs.keys() & hidden.keys():
+                hidden[name].copy_(state[name])
+    return match
 
 
 def _by_shape(weights: Mapping[str, torch.Tensor], taken: Any) -> dict[torch.Size, list[str]]:

@@ -21,7 +21,7 @@ from grader.worker.failures import classify_backward_error, describe_exception, 
 from grader.worker.operators import list_operators, watch
 from grader.worker.outputs import compute_gradients, find_floating, flatten, make_noncontiguous
 from grader.worker.protocol import Answer, Failure, Run
-from grader.worker.weights import list_renamed, load_weights
+from grader.worker.weights import Match, load_weights
 
 MODULE = "submission"
 SPIN_S = 0.05  # longer than writing the inputs of a batch takes
@@ -48,7 +48,7 @@ class Worker:
         self.path = ""
         self.module = types.ModuleType(MODULE)
         self.model: Callable[..., Any] = _not_constructed
-        self.names: dict[str, str] = {}
+        self.match = Match({})
         self.prepared: list[list[Any]] = []
         self.wanted: list[list[torch.Tensor | None]] = []
         self.upstream: list[list[torch.Tensor]] = []
@@ -105,7 +105,8 @@ class Worker:
         self.module = types.ModuleType(MODULE)
         self.module.__file__ = command.path
         sys.modules[MODULE] = self.module
-        exec(compile(command.source, command.path, "exec", dont_inherit=True), self.module.__dict__)
+        with self.device.submission():
+            exec(compile(command.source, command.path, "exec", dont_inherit=True), self.module.__dict__)
         if not callable(getattr(self.module, "ModelNew", None)):
             return Failure("no_model_new", "NameError", "after the import the file has no class ModelNew")
         return protocol.Done()
@@ -113,7 +114,7 @@ class Worker:
     def construct(self, command: protocol.Construct) -> protocol.Reply:
         """Construct ModelNew with the judge's arguments and load the judge's weights."""
         args, kwargs = self.device.unpack(command.args), self.device.unpack(command.kwargs)
-        with self.device.running(guard=command.guard):
+        with self.device.running(guard=command.guard), self.device.submission():
             model = self.module.ModelNew(*args, **kwargs)
             if self.device.gpu and isinstance(model, torch.nn.Module):
                 model = model.cuda()
@@ -121,7 +122,7 @@ class Worker:
             state = {name: self.device.unpack(value) for name, value in command.state.items()}
             problem = self._load_weights(model, state, args, kwargs, command)
         self.model = model
-        return problem or protocol.Constructed(list_renamed(self.names))
+        return problem or protocol.Constructed(self.match.list_renamed(), self.match.list_missing())
 
     def _load_weights(
         self,
@@ -132,7 +133,7 @@ class Worker:
         command: protocol.Construct,
     ) -> Failure | None:
         """Load the model's weights, by its load_reference if it has one. Return the failure if they do not fit."""
-        self.names = {}
+        self.match = Match({})
         if hasattr(model, "load_reference"):
             reference = self._make_reference_class(command)(*args, **kwargs)
             reference = reference.cuda() if self.device.gpu else reference
@@ -140,8 +141,8 @@ class Worker:
             with torch.no_grad():
                 model.load_reference(reference)
             return None
-        self.names, misfits = load_weights(model, state)
-        return Failure("missing_weights", "", misfits) if misfits else None
+        self.match = load_weights(model, state, command.buffers)
+        return Failure("missing_weights", "", self.match.misfits) if self.match.misfits else None
 
     def _make_reference_class(self, command: protocol.Construct) -> type:
         """Return the problem's Model, with this case's sizes."""
@@ -187,7 +188,7 @@ class Worker:
         before = [None if mapped else self.device.snapshot(value) for value, mapped in zip(inputs, lent)]
         self.device.poison_allocator(buffers)
         self.device.take_launches()
-        with watch(command.watch, self.path) as watched:
+        with watch(command.watch, self.path) as watched, self.device.submission():
             output = self.model(*inputs)
         self.device.synchronise()
         launches = self.device.take_launches()
@@ -247,15 +248,19 @@ class Worker:
         wanted = self._record_gradients(inputs, command)
         self.held = []
         with torch.enable_grad():
-            outputs = find_floating(self.model(*inputs))
+            outputs = find_floating(self._call_model(inputs))
             if command.other:
                 others = [self.device.unpack(value) for value in command.other]
                 self._record_gradients(others, command)
-                self.held.append(find_floating(self.model(*others)))
+                self.held.append(find_floating(self._call_model(others)))
         self.device.synchronise()
         graph = any(tensor.requires_grad for tensor in outputs)
         self.recorded = (command, wanted, outputs) if graph else None
         return protocol.Recorded(graph)
+
+    def _call_model(self, inputs: list[Any]) -> object:
+        with self.device.submission():
+            return self.model(*inputs)
 
     def _run_backward(
         self,
@@ -272,7 +277,7 @@ class Worker:
         self.device.poison_allocator(command.outputs)
         self.in_backward = True
         self.device.take_launches()
-        with watch(command.watch, self.path) as seen:
+        with watch(command.watch, self.path) as seen, self.device.submission():
             found = compute_gradients(outputs, [value for value in wanted if value is not None], upstream)
         self.device.synchronise()
         launches, self.in_backward = self.device.take_launches(), False
@@ -296,7 +301,7 @@ class Worker:
         """Turn on gradients of the requested inputs and parameters and return them; None for an unknown parameter."""
         own = dict(self.model.named_parameters()) if isinstance(self.model, torch.nn.Module) else {}
         found = [inputs[n] for n in command.differentiable] + [
-            own.get(self.names.get(name, name)) for name in command.parameters
+            own.get(self.match.pairs.get(name, name)) for name in command.parameters
         ]
         return [value if value is None else value.requires_grad_() for value in found]
 

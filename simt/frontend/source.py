@@ -76,6 +76,14 @@ class Source:
         return find_bodies(self.tokens, self.directives)
 
     @cached_property
+    def device_lines(self) -> set[int]:
+        """The numbers of the lines between the braces of __global__ and __device__ functions, without those of the
+        braces.
+        """
+        spans = ((self.tokens[first].line, self.tokens[last].line) for first, last in self.bodies)
+        return {line for first, last in spans for line in range(first + 1, last)}
+
+    @cached_property
     def constants(self) -> list[str]:
         """The names of the variables in constant memory."""
         return find_constants(self.tokens)
@@ -92,6 +100,11 @@ class Source:
     def binds_by_hand(self) -> bool:
         """Whether the source has a PYBIND11_MODULE."""
         return "PYBIND11_MODULE" in self.words
+
+    @property
+    def registers_operators(self) -> bool:
+        """Whether the source has a TORCH_LIBRARY, or a part of one."""
+        return not self.words.isdisjoint(("TORCH_LIBRARY", "TORCH_LIBRARY_FRAGMENT", "TORCH_LIBRARY_IMPL"))
 
     def make_error(self, line: int, message: str) -> Diagnostic:
         """Return an error about a line of this source, with the line's text."""

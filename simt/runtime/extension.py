@@ -11,11 +11,12 @@ import threading
 import types
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 
 from simt.errors import KernelError
-from simt.runtime import library
+from simt.runtime import library, torch_device, torch_graphs
 from simt.runtime.torch_extension import cpp_extension
 from simt.toolchain import build, cache
 from simt.toolchain.compilers import MODES
@@ -96,11 +97,12 @@ def load_inline(
     keep_intermediates: bool = True,
     use_pch: bool = False,
     no_implicit_headers: bool = False,
-) -> types.ModuleType:
+) -> Any:  # a module, or the path; torch names no type either
     """Build an extension as torch.utils.cpp_extension.load_inline does, with the CUDA sources compiled for the CPU.
 
     The arguments are those of torch. Of the extra flags, -D, -U, -I and -include are used and all others are ignored.
-    The functions of the returned module take and return CPU tensors and raise KernelError.
+    The functions of the returned module take and return CPU tensors and raise KernelError. With is_python_module=False
+    the extension is loaded, so that its TORCH_LIBRARY registers operators, and the path of its file is returned.
     Raises CompileError and its subclasses with the student's lines, NoCompiler, CacheError.
     """
     if sycl_sources or with_sycl:
@@ -109,14 +111,26 @@ def load_inline(
     flags += [f"-I{path}" for path in extra_include_paths or []]
     links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
     sources = Sources(
-        name, _list_sources(cpp_sources), _list_sources(cuda_sources), _list_functions(functions), flags, links
+        name,
+        _list_sources(cpp_sources),
+        _list_sources(cuda_sources),
+        _list_functions(functions),
+        flags,
+        links,
+        is_module=is_python_module,
     )
+    if not is_python_module:  # operators have one build: torch.ops does not know simt's modes
+        path, _ = _load(sources, MODES.index("plain"), verbose)
+        torch.ops.loaded_libraries.add(path)
+        return path
     for mode in build_ahead:
         threading.Thread(target=_build_ahead, args=(sources, mode), daemon=True).start()
+    if sources.registers_operators and library.options.mode != "plain":
+        _load(sources, MODES.index("plain"))  # the other builds register nothing
     path, bound = _load(sources, MODES.index(library.options.mode), verbose)
     module = types.ModuleType(name)
     module.__file__ = path
-    module.__dict__.update(bound)
+    module.__dict__.update(torch_graphs.record_extension(name, bound))
     return module
 
 
@@ -199,14 +213,29 @@ def _make_kernel_error(reason, message, kernel, source, line, defined, block, th
 # ---- replacing torch's load_inline ----
 
 
-def enable() -> bool:
+def replace_load_inline() -> bool:
     """Replace torch.utils.cpp_extension.load_inline by simt's if there is no GPU. Return whether it was replaced."""
-    if torch.cuda.is_available():
+    if torch_device.has_gpu():
         return False
     cpp_extension.load_inline = load_inline
     return True
 
 
+def enable(cuda_device: bool = False) -> bool:
+    """Let a program that needs CUDA run without a GPU; change nothing if there is one. Return whether there is none.
+
+    torch.utils.cpp_extension.load_inline is replaced by simt's. cuda_device: the device "cuda" means this CPU, too, in
+    the thread that calls this and in those that it starts (simt/runtime/torch_device.py). Every tensor says then that
+    it lies there.
+    """
+    if not replace_load_inline():
+        return False
+    if cuda_device:
+        torch_device.enable()
+    return True
+
+
 def disable() -> None:
-    """Restore torch's own load_inline."""
+    """Restore torch's own load_inline and device "cuda"."""
+    torch_device.disable()
     cpp_extension.load_inline = _stock_load_inline

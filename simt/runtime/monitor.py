@@ -24,6 +24,7 @@ _NUMBER_AT = 8
 HEAD = struct.Struct("<12Q")
 WRITE = struct.Struct("<QI3I3I220s")
 RECORD = struct.Struct("<4Q")
+BY_KERNEL, MEANWHILE = 1, 2
 WRITES_AT, TEXT_AT, DATA_AT = 4096, 512 << 10, 1 << 20
 DATA_BYTES = 192 << 20
 MOST_WRITES = (TEXT_AT - WRITES_AT) // WRITE.size
@@ -104,12 +105,14 @@ class Write:
 @dataclasses.dataclass(frozen=True)
 class Recorded:
     """Bytes of one block of memory. by_kernel: those elements that a launch changed; else the whole block, which the
-    host changed before the launch. launch: its number, from 1.
+    host changed before the launch. launch: its number, from 1. meanwhile: those elements that changed during a launch
+    with the checks on, although none of its threads wrote them.
     """
 
     by_kernel: bool
     launch: int
     data: memoryview
+    meanwhile: bool = False
 
 
 @dataclasses.dataclass
@@ -261,11 +264,11 @@ def _read_write(page: mmap.mmap, number: int) -> Write:
 def _read_records(data: memoryview) -> list[Recorded]:
     found, at = [], 0
     while at + RECORD.size <= len(data):
-        by_kernel, launch, size, _ = RECORD.unpack_from(data, at)
+        writer, launch, size, _ = RECORD.unpack_from(data, at)
         at += RECORD.size
         if size > len(data) - at:
             raise ReportError("a record is longer than the report")
-        found.append(Recorded(bool(by_kernel), launch, data[at : at + size]))
+        found.append(Recorded(writer == BY_KERNEL, launch, data[at : at + size], writer == MEANWHILE))
         at += -(-size // 8) * 8
     return found
 

@@ -9,29 +9,11 @@ import types
 from pathlib import Path
 
 import torch
-from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_map_only
 
 from simt.errors import BuildError, CompileError, Diagnostic, KernelError
-from simt.runtime import extension
+from simt.runtime import extension, torch_device
 from simt.runtime.programs import End, read
 from simt.runtime.torch_extension import cpp_extension
-
-
-class _OnCpu(TorchFunctionMode):
-    """Replaces "cuda" by the CPU in a script. Tensors report is_cuda, so that the script takes its GPU branch."""
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function == torch.Tensor.is_cuda.__get__:  # pyright: ignore[reportAttributeAccessIssue]  (a property)
-            return True
-        if function == torch.Tensor.cuda:
-            return args[0]
-        args, kwargs = tree_map_only((str, torch.device), _move_to_cpu, (args, kwargs or {}))
-        return function(*args, **kwargs)
-
-
-def _move_to_cpu(place: str | torch.device) -> str | torch.device:
-    return "cpu" if str(place).split(":")[0] == "cuda" else place
 
 
 def parse(path: Path) -> ast.Module:
@@ -55,9 +37,8 @@ def run(path: Path, tree: ast.Module, arguments: list[str]) -> End:
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.parent.absolute()))
     cpp_extension.load_inline = extension.load_inline
-    torch.cuda.synchronize = lambda device=None: None
     try:
-        with _OnCpu():
+        with torch_device.cuda_on_cpu():
             exec(compile(tree, str(path), "exec"), module.__dict__)
             if not _has_main_part(tree):
                 _call_model(module.__dict__)

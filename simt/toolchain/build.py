@@ -146,7 +146,7 @@ def _build_object(unit: Unit) -> tuple[Path, bool]:
     try:
         return _build_object_with(unit)
     except CompileError as error:
-        if unit.header != "prelude" or not _names_operators(error):
+        if unit.header != "prelude" or not _names_operators(error, unit):
             raise
         return _build_object_with(replace(unit, header="prelude_full"))
 
@@ -215,14 +215,23 @@ def _are_headers_unchanged(folder: Path) -> bool:
         return False
 
 
-def _names_operators(error: CompileError) -> bool:
-    """Return whether the light header may be the cause: an operator that is found without naming its namespace."""
+def _names_operators(error: CompileError, unit: Unit) -> bool:
+    """Return whether the light header may be the cause: an operator that is found without naming its namespace.
+
+    C++ finds it only where it is called with a tensor, as in `sum(x)`. Device code has no tensors, and a name before an
+    operator such as += is a variable: an error about these is final, although torch has a `sum` and a `mean`.
+    """
     import torch
 
     for d in error.diagnostics:
         undeclared = re.match(r"‘(\w+)’ was not declared|there are no arguments to ‘(\w+)’", d.message)
-        if undeclared and hasattr(torch.ops.aten, undeclared[1] or undeclared[2]):
-            return True
+        if undeclared and (d.source, d.line) not in unit.device_lines:
+            name = undeclared[1] or undeclared[2]
+            following = unit.lines.get((d.source, d.line + 1), "").lstrip()[:1]
+            used = re.findall(rf"\b{name}\b\s*(.?)", f"{d.text}\n{following}")
+            # A macro may turn its argument into a call, so a name before a comma or a parenthesis may be a function.
+            if hasattr(torch.ops.aten, name) and (not used or not {"(", ",", ")", ""}.isdisjoint(used)):
+                return True
         if re.search(r"incomplete type ‘(?:struct |class )?(?:at|torch|c10)::", d.message):
             return True
     return False

@@ -59,7 +59,17 @@ def read_diagnostics(output: str, unit: Unit) -> list[Diagnostic]:
                     )
                 )
         via = via if severity == "note" else None
-    return _put_in_order(found)
+    return _put_in_order(_drop_announcements(found))
+
+
+def _drop_announcements(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Drop each note that announces others, such as "suggested alternatives:", if those are all in headers."""
+    following = [*found[1:], None]
+    return [
+        d
+        for d, after in zip(found, following)
+        if not (d.severity == "note" and d.message.endswith(":") and (after is None or after.severity != "note"))
+    ]
 
 
 def _put_in_order(found: list[Diagnostic]) -> list[Diagnostic]:
@@ -83,6 +93,7 @@ def _strip_assertion(message: str) -> str:
 def _translate_to_cuda(message: str, line: str) -> str:
     """Translate a message of g++ about a rewritten launch to the terms of the launch."""
     message = re.sub(r" \[-f[\w-]+\]$", "", message)
+    message = re.sub(r"; did you mean ‘(?:at::_ops|simt)::[^’]*’\?$", "", message)  # names that are not for students
     if "<<<" not in line:
         return message
     if match := re.match(

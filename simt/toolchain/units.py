@@ -24,14 +24,16 @@ class Unit:
     flags: tuple[str, ...]
     lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
     mode: str = "plain"
+    device_lines: frozenset[tuple[str, int]] = frozenset()  # of `lines`: those that only a GPU would run
 
 
 @dataclass(frozen=True)
 class Sources:
     """The arguments of a load_inline call, from which an extension can be built in any mode.
 
-    functions: names to bind and their docstrings, or None if the sources define the binding. parsed_cpp, parsed_cuda:
-    the sources, parsed once for all modes.
+    functions: names to bind and their docstrings, or None if the sources define the binding. is_module: False for a
+    library that only registers operators; it needs no binding. parsed_cpp, parsed_cuda: the sources, parsed once for
+    all modes.
     """
 
     name: str
@@ -40,12 +42,18 @@ class Sources:
     functions: dict[str, str] | None
     flags: list[str]
     links: list[str]
+    is_module: bool = True
     parsed_cpp: list[Source] = field(init=False, repr=False, compare=False)
     parsed_cuda: list[Source] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parsed_cpp", _parse(self.cpp, "cpp_sources"))
         object.__setattr__(self, "parsed_cuda", _parse(self.cuda, "cuda_sources"))
+
+    @property
+    def registers_operators(self) -> bool:
+        """Whether a source has a TORCH_LIBRARY, which registers operators when the extension is loaded."""
+        return any(s.registers_operators for s in (*self.parsed_cpp, *self.parsed_cuda))
 
 
 def _parse(texts: list[str], kind: str) -> list[Source]:
@@ -60,14 +68,19 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     functions, flags = sources.functions, tuple(sources.flags)
     cpp = [rewrite(s, cuda=False) for s in sources.parsed_cpp]
     cuda = rewrite_all(sources.parsed_cuda, mode)
-    _check_bindings([r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand], functions)
+    by_hand = [r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand]
+    _check_bindings(by_hand, sources)
+    if functions is None and not by_hand:
+        functions = {}  # a library: the runtime still looks for the table of functions
     kernels = list(dict.fromkeys(name for r in cuda for name in r.kernels))
     shared = list(dict.fromkeys(name for r in cuda for name in r.shared))
     units = []
-    if cpp or functions:
+    if cpp or functions is not None:
         text = _mark_lines(cpp) + _make_binding(functions, sources.cpp)
-        # This unit has no kernels and needs no probes: one object serves all modes.
-        units.append(Unit("cpp_sources", text, _choose_header(cpp), flags, number_lines(sources.parsed_cpp)))
+        # This unit has no kernels and needs no probes: one object serves all modes. Only the plain build of one that
+        # registers operators may do so.
+        built = mode if any(s.registers_operators for s in sources.parsed_cpp) else "plain"
+        units.append(Unit("cpp_sources", text, _choose_header(cpp), flags, number_lines(sources.parsed_cpp), built))
     if cuda:
         text = (
             include_ptx(cuda)
@@ -76,7 +89,8 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
             + _mark_lines(cuda)
         )
         lines = number_lines(sources.parsed_cuda)
-        units.append(Unit("cuda_sources", text, _choose_header(cuda), flags, lines, mode))
+        device = frozenset((s.label, n) for s in sources.parsed_cuda for n in s.device_lines)
+        units.append(Unit("cuda_sources", text, _choose_header(cuda), flags, lines, mode, device))
     return units, kernels, shared
 
 
@@ -136,16 +150,16 @@ def _make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
         return ""
     lines = [
         '#line 1 "functions"',
-        'extern "C" SIMT_API void simt_functions(void* into) {',
-        "auto& all = *static_cast<std::vector<::simt::Function>*>(into);",
+        'extern "C" SIMT_API void simt_functions(void* simt_into) {',  # names that no function of a submission has
+        "auto& simt_all = *static_cast<std::vector<::simt::Function>*>(simt_into);",
     ]
     for name, doc in functions.items():
         escaped = doc.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         declared = _find_signature(name, cpp, ";{") if name in _CUDA_FUNCTIONS else ""
         own = re.sub(r"\b(static|inline) ", "", declared) + ";"  # in a block it hides all others of its name
         lines.append(
-            f'{{ {own} auto made = ::simt::make_function("{name}", &{name}); made.doc = "{escaped}"; '
-            f"::simt::add_function(all, std::move(made)); }}"
+            f'{{ {own} auto simt_made = ::simt::make_function("{name}", &{name}); simt_made.doc = "{escaped}"; '
+            f"::simt::add_function(simt_all, std::move(simt_made)); }}"
         )
     return "\n".join([*lines, "}", ""])
 
@@ -214,36 +228,26 @@ def _find_signature(name: str, sources: list[str], ends: str = "{") -> str:
     return ""
 
 
-def _check_bindings(by_hand: list[str], functions: dict[str, str] | None) -> None:
+def _check_bindings(by_hand: list[str], sources: Sources) -> None:
+    """Raise CompileError if the sources have two bindings, or none and are to become a module."""
     if len(by_hand) > 1:
-        raise CompileError(
-            [
-                Diagnostic(
-                    by_hand[1],
-                    0,
-                    0,
-                    "error",
-                    f"PYBIND11_MODULE is defined in {by_hand[0]} and in {by_hand[1]}. Keep one of them.",
-                )
-            ]
+        raise _make_error(
+            by_hand[1], f"PYBIND11_MODULE is defined in {by_hand[0]} and in {by_hand[1]}. Keep one of them."
         )
-    if by_hand and functions is not None:
-        raise CompileError(
-            [
-                Diagnostic(
-                    by_hand[0],
-                    0,
-                    0,
-                    "error",
-                    "functions= generates a PYBIND11_MODULE, and the source defines one too. Remove one of them.",
-                )
-            ]
+    if by_hand and sources.functions is not None:
+        raise _make_error(
+            by_hand[0], "functions= generates a PYBIND11_MODULE, and the source defines one too. Remove one of them."
         )
-    if not by_hand and functions is None:
-        raise CompileError(
-            [
-                Diagnostic(
-                    "functions", 0, 0, "error", "No function is bound. Pass functions=[…] or define a PYBIND11_MODULE."
-                )
-            ]
+    if by_hand or sources.functions is not None or not sources.is_module:
+        return
+    if sources.registers_operators:
+        raise _make_error(
+            "functions",
+            "The sources register operators with TORCH_LIBRARY and bind no function. Pass is_python_module=False to "
+            "load_inline and call the operators through torch.ops, or bind functions with functions=[…].",
         )
+    raise _make_error("functions", "No function is bound. Pass functions=[…] or define a PYBIND11_MODULE.")
+
+
+def _make_error(source: str, message: str) -> CompileError:
+    return CompileError([Diagnostic(source, 0, 0, "error", message)])

@@ -157,6 +157,7 @@ def test_there_is_something_to_test():
     assert {"bias_scale_sigmoid", "logsumexp", "groupnorm", "conv2d"} <= set(NAMES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, small", sample(itertools.product(NAMES, SMALL), lambda each: each[0] in FEW))
 def test_gradcheck(name, small):
     """Are the gradients what finite differences in float64 give, for every input and weight?"""
@@ -287,6 +288,7 @@ def test_half_is_refused(name):
         ours(name, instance)(*to(instance.inputs, torch.half))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_CPU, reason="simt's checks are for kernels on the CPU")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", sample(NAMES, FEW))
@@ -399,6 +401,7 @@ def test_exercises_are_marked(name):
         assert int(heading[1]) == len(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sample(NAMES, FEW))
 def test_skeleton_has_its_forward_and_no_gradient(name):
     """Does what is left for the student build and compute y, and does each of its gradients wait to be written?"""

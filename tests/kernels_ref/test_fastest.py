@@ -64,6 +64,7 @@ def load(name):
     return _modules[name]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not ON_CPU, reason="a GPU runs the fast paths: test_exact")
 @pytest.mark.parametrize("name", sample(FASTEST, ["groupnorm/fastest"]))
 def test_on_a_cpu(name):

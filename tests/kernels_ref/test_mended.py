@@ -68,6 +68,7 @@ def test_the_student_file_has_them_all(name):
     assert f"{len(DEFECTS[name])} defects are in this file" in made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, number", sample(ALONE, lambda each: each == ALONE[0]))
 def test_a_single_defect_is_reported(name, number, tmp_path):
     """With all the others fixed, does the verdict give this defect's reason?"""

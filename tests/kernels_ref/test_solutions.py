@@ -119,6 +119,7 @@ def test_computes_what_the_model_computes(name, case):
         assert error_of(solve(name, instance, **options)[1], expected) <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_result_does_not_depend_on_the_order_of_threads(name):
     """Is the result the same to the last bit when threads and blocks take turns in other orders (on a GPU: again)?"""
@@ -340,6 +341,7 @@ def test_exercises_are_marked(name):
         assert int(heading[1]) == len(code)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sample(NAMES, ["conv2d"]))
 def test_skeleton_builds_and_does_not_pass(name):
     """Does what is left for the student compile, launch its kernels, and give something else than the answer?"""

@@ -40,6 +40,7 @@ def test_scale_touches_each_element_once(kernels, n):
     assert torch.equal(y, 2 * x + 1) and not report.findings
 
 
+@pytest.mark.slow
 def test_chains_does_so_many_operations(kernels):
     """Are OPERATIONS what one thread does in a round: eight multiply-adds, and their sum what is stored?"""
     y = torch.empty(256)

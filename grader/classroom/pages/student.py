@@ -21,7 +21,7 @@ from grader.diagnosis import hints
 from grader.reports import feedback
 from grader.reports.terminal import OUTPUT_LINES
 from grader.source.syntax import split_lines
-from grader.verdict import Outcome, Reason, Stage, Status, Verdict
+from grader.verdict import EXPLANATIONS, Outcome, Reason, Stage, Status, Verdict
 
 MOST_LINES = 4000  # of a submission that a page shows
 MOST_NOTES = 3  # evidence of a stage that is noted in the code
@@ -184,7 +184,7 @@ def _add_verdict(made: Section, verdict: Verdict, counted: Scored, source: str) 
 def _remark(stage: Stage) -> str:
     """Return what a stage says next to its points."""
     if stage.reason is Reason.not_reached:
-        return "not reached"
+        return "not reached" if stage.message in ("", EXPLANATIONS[Reason.not_reached]) else stage.message
     if stage.status is Status.skipped:
         return stage.message or write_reason(stage.reason)
     right = sum(case.status is Status.passed for case in stage.cases)

@@ -6,10 +6,10 @@ import simt
 from grader.judging import findings
 from grader.judging.context import Context
 from grader.judging.session import Session
+from grader.judging.stages.contract import CHANGED
 from grader.judging.timing.watch import Canary
 from grader.judging.trial import Finding, FindingError, Refused
-from grader.judging.worker_process import PREPARING
-from grader.paths import find_real_path
+from grader.judging.worker_process import PREPARING, start_worker
 from grader.problems.cases import Case
 from grader.problems.determinism import check_determined
 from grader.verdict import Reason, Stage, StageName, spelled
@@ -20,30 +20,53 @@ from grader.worker.locks import sole_builder
 
 def run(context: Context, stage: Stage) -> None:
     """Build the submission; leaves a session with its worker, and the cases."""
-    request = context.request
     cases = context.problem.cases()  # before anything is compiled: an unusable problem is reported at once
     check_determined(context.problem, cases, context.device)
     if not context.gpu:
         _warm_up(context)
-    path = find_real_path(request.path)
+    _open_session(context)
+    if context.gpu:
+        context.canary = Canary()  # before any of the submission's code can use the GPU
+    _import(context)
+    context.cases = _select(context, cases)
+    context.session.construct(context.make_trial(context.cases[0]), "end")
+
+
+def restart(context: Context) -> None:
+    """Replace a worker that has died by a new one, which imports the submission again. Raises FindingError."""
+    context.close()
+    request = context.request
+    try:
+        context.process = start_worker(request, context.source, request.place, context.report, request.require_sandbox)
+    except sandbox.SandboxError as error:
+        raise Refused(str(error)) from None
+    except sandbox.SubmissionChanged:
+        raise FindingError(Finding(Reason.unreadable, f"{request.path} {CHANGED}", [])) from None
+    _open_session(context)
+    _import(context)
+
+
+def _open_session(context: Context) -> None:
+    """Wait for the worker and leave a session with it."""
     assert context.process is not None  # "contract" has started it
-    limits = request.limits
+    request, limits = context.request, context.request.limits
     client = Client(
-        context.process, path, lambda text: context.report(StageName.build, text), limits.build, limits.total
+        context.process, request.place, lambda text: context.report(StageName.build, text), limits.build, limits.total
     )
-    context.session = Session(client, context.source, context.problem, request.limits, context.gpu)
+    context.session = Session(client, context.source, context.problem, limits, context.gpu)
     try:
         client.wait_until_ready()
     except NotStarted as error:
         message = f"The worker process did not start: {error}"
         raise FindingError(Finding(Reason.grader_error, message, [])) from None
-    if context.gpu:
-        context.canary = Canary()  # before any of the submission's code can use the GPU
+
+
+def _import(context: Context) -> None:
+    """Have the worker import the submission, which builds its kernels."""
     with sole_builder(sandbox.extensions(context.source.sha256)):
-        build = protocol.Build(context.source.text, spelled(str(path)), request.limits.own)
+        request = context.request
+        build = protocol.Build(context.source.text, spelled(str(request.place)), request.limits.own)
         context.session.query(build, findings.IMPORT, None)
-    context.cases = _select(context, cases)
-    context.session.construct(context.make_trial(context.cases[0]), "end")
 
 
 def _select(context: Context, cases: list[Case]) -> list[Case]:

@@ -11,6 +11,8 @@ from grader.source.contract import Broken
 from grader.verdict import EXPLANATIONS, Reason, Stage
 from grader.worker import sandbox
 
+CHANGED = "was replaced or changed after it was read. Grade it again when nothing writes to it."
+
 
 def run(context: Context, stage: Stage) -> None:
     """Read the file, find its problem and hold the one against the other.
@@ -25,15 +27,20 @@ def run(context: Context, stage: Stage) -> None:
     if exercises.is_untouched(context.source.text, context.problem_name):
         _require(context, Broken(Reason.not_attempted, EXPLANATIONS[Reason.not_attempted]))
     try:
-        context.process = start_worker(request, context.source, context.report, required=request.require_sandbox)
+        context.process = start_worker(
+            request, context.source, request.place, context.report, required=request.require_sandbox
+        )
     except sandbox.SandboxError as error:
         raise Refused(str(error)) from None
+    except sandbox.SubmissionChanged:
+        _require(context, Broken(Reason.unreadable, f"{request.path} {CHANGED}"))
     with sandbox.undisturbed():  # loads torch, which cannot be loaded again once that was interrupted
         from grader.problems import problem as problems
 
     assert tree is not None  # it parses
-    context.problem = problems.read(request.problem_path or problems.find(request.path).path, request.overrides)
-    context.problem_name = exercises.exercise_of(request.path, context.problem.name)
+    problem_path = request.problem_path or problems.find(request.path, request.folder).path
+    context.problem = problems.read(problem_path, request.overrides)
+    context.problem_name = exercises.exercise_of(request.path, context.problem.name, request.folder)
     _require(context, contract.check(tree, context.problem.tree, request.path.name))
     _settle_device(context)
 

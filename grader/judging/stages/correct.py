@@ -6,11 +6,11 @@ import dataclasses
 
 from grader.judging import checked_runs, findings, kernel_use
 from grader.judging.context import Context
-from grader.judging.results import VALUE_REASONS, add_case, add_skipped_case, fail_stage, pick_clearest
+from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest
 from grader.judging.side_effects import find_side_effects
 from grader.judging.trial import Finding, FindingError
-from grader.problems.cases import Case, too_few_sizes_warning
-from grader.verdict import Reason, Stage, StageName
+from grader.problems.cases import OWN_SIZES, Case, has_own_sizes, too_few_sizes_warning
+from grader.verdict import NOT_OWN_WORK, Reason, Stage, StageName, Status
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -28,12 +28,12 @@ def run(context: Context, stage: Stage) -> None:
         context.notify_case(finding)
     if found:
         fail_stage(stage, pick_clearest(found))
-        if stage.reason in VALUE_REASONS:
-            stage.message += _describe_renamed(context.session.renamed)
-        context.observer.stage_failed(stage, context.problem, context.trials)
+        stage.message = _describe_own_sizes(context, stage, cases) + stage.message
     else:
         stage.message = too_few_sizes_warning(context.cases) if context.request.case is None else ""
-        kernel_use.mark_missing_kernels(context, stage)
+    kernel_use.mark_missing_kernels(context, stage)
+    if found and stage.reason not in NOT_OWN_WORK:
+        context.observer.stage_failed(stage, context.problem, context.trials)
 
 
 def _run_case(context: Context, case: Case, constructed: bool) -> Finding | None:
@@ -75,13 +75,15 @@ def _refine_with_checks(context: Context, case: Case, finding: Finding) -> Findi
     return checked
 
 
-def _describe_renamed(renamed: list[tuple[str, str]]) -> str:
-    """Return a sentence about weights that were matched by their order, or an empty string."""
-    if not renamed:
+def _describe_own_sizes(context: Context, stage: Stage, cases: list[Case]) -> str:
+    """Return a sentence where the file's own sizes are right and what the grader added to them is not, or ""."""
+    results = {result.name: result.status for result in stage.cases}
+    own = [case for case in cases if has_own_sizes(context.problem, case)]
+    is_right = bool(own) and all(results.get(case.name) is Status.passed for case in own)
+    if not is_right or not any(case.made for case in cases):
         return ""
-    shown = ", ".join(f"{name[:80]} to {own[:80]}" for name, own in renamed[:4])
-    more = f" and {len(renamed) - 4} more" if len(renamed) > 4 else ""
     return (
-        f" Where names differ, the grader matches weights by shape, in order: {shown}{more}. If that is not what you "
-        "mean, use Model's names or write a method load_reference(model)."
+        "The submission is right at the problem's own sizes. It fails with other sizes or values, which the grader "
+        "added because the problem file has no CASES. `grader grade --own-sizes` grades at the problem's own sizes "
+        f'alone, and so does CASES = "{OWN_SIZES}" in the problem file. '
     )

@@ -6,12 +6,15 @@ import dataclasses
 
 from grader.judging import checked_runs, findings, tolerance
 from grader.judging.context import Context
-from grader.judging.results import add_case, fail_stage
+from grader.judging.possible_causes import describe_possible_causes
+from grader.judging.results import add_case, fail_stage, skip_stage
 from grader.judging.trial import Finding, FindingError, Trial, prepare_trial
 from grader.problems.cases import ProblemError
 from grader.problems.values import roll_values
 from grader.verdict import EXPLANATIONS, Reason, Stage, StageName, Status
 from grader.worker.exchange import same_bits
+
+READS = " reads "  # in a message on an access, as opposed to "writes"
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -21,6 +24,11 @@ def run(context: Context, stage: Stage) -> None:
     """
     failed = context.result(StageName.correct).status is Status.failed
     trials = [trial for trial in context.trials if trial.difference is not None][:1] if failed else context.trials
+    asked = context.problem.allowed_operators is not None
+    if failed and asked and not context.gpu and not any(trial.launches for trial in trials):
+        skip_stage(stage, Reason.not_reached, "Not run, because the wrong case launches no kernel.")
+        _complete_correct(context, context.result(StageName.correct), None)
+        return
     first = None
     for number, trial in enumerate(trials, 1):
         context.report(StageName.safe, f"case {number} of {len(trials)}: {trial.case.name}")
@@ -33,6 +41,25 @@ def run(context: Context, stage: Stage) -> None:
         first = _find_with_other_values(context, trials)
     if first is not None:
         fail_stage(stage, first)
+    if failed:
+        _complete_correct(context, context.result(StageName.correct), first)
+
+
+def _complete_correct(context: Context, correct: Stage, cause: Finding | None) -> None:
+    """Complete the message of "correct" once it is known what the checks find in the wrong case.
+
+    Memory that was read out of bounds holds the same pattern as memory that no thread wrote: the read is the reason.
+    What may be misunderstood about weights and inputs is said only where nothing else explains wrong values.
+    """
+    if cause is None:
+        if correct.reason is Reason.wrong_values:
+            correct.message += describe_possible_causes(context, correct)
+    elif correct.reason is Reason.not_written and cause.reason is Reason.out_of_bounds and READS in cause.message:
+        for case in correct.cases:
+            case.reason = cause.reason if case.reason is correct.reason else case.reason
+        spread = correct.message.replace("memory that no thread wrote", "values computed from that memory", 1)
+        correct.reason, correct.message = cause.reason, f"{cause.message}\n{spread}"
+        correct.evidence = [*cause.evidence, *correct.evidence]
 
 
 def _check(context: Context, trial: Trial) -> Finding | None:

@@ -1,8 +1,8 @@
 """The inputs of the timed calls, drawn anew before each round.
 
 Each worker has them in memory of its own, which the judge maps: a kernel reads memory of another process more slowly.
-The submission's are written once its turn has begun: what could read them before
-could compute before. Where backward is timed, the gradients that it starts with are drawn and given like inputs.
+The submission's are written once its turn has begun: what could read them before could compute before. Where backward
+is timed, the gradients that it starts with are drawn and given like inputs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from grader.problems.problem import Problem
 from grader.worker import protocol
 from grader.worker.channel import ChannelError
 from grader.worker.exchange import same_bits
+from grader.worker.layout import change_values, copy_values_into, count_covered, find_strides
 
 REHEARSALS = 2  # the first may be slow
 # A giving of inputs may take this many times its median in rehearsals, and so many seconds more.
@@ -139,7 +140,7 @@ class TimedInputs:
         for number in numbers:
             for value, new in zip(self.ours[number], self._make(number)):
                 if isinstance(value, torch.Tensor) and isinstance(new, torch.Tensor) and value.shape == new.shape:
-                    value.copy_(new)
+                    copy_values_into(value, new)
         for views in self.copies:
             self._copy(numbers, views)
         clock.synchronize()
@@ -149,7 +150,7 @@ class TimedInputs:
         for number in numbers:
             for theirs, ours in zip(views[number], self.ours[number]):
                 if isinstance(theirs, torch.Tensor):
-                    theirs.copy_(ours)
+                    copy_values_into(theirs, ours)
 
     def give(self, numbers: Sequence[int]) -> None:
         """Write the inputs of these numbers where the submission reads them, out of the L2 cache, and wait."""
@@ -188,13 +189,14 @@ def _is_floating(value: object) -> bool:
 
 
 def _roll(value: torch.Tensor, draw: random.Random) -> torch.Tensor:
-    return value.flatten().roll(draw.randrange(max(1, value.numel()))).view(value.shape)
+    places = draw.randrange(max(1, value.numel()))
+    return change_values(value, lambda values: values.flatten().roll(places).view(values.shape))
 
 
 def _describe(value: object) -> protocol.Value:
     """Return what a worker is told of a value: the room that it takes, or the value itself."""
     if isinstance(value, torch.Tensor):
-        return protocol.Room(protocol.name_of(value.dtype), list(value.shape))
+        return protocol.Room(protocol.name_of(value.dtype), list(value.shape), find_strides(value))
     return protocol.pack(value)
 
 
@@ -202,9 +204,9 @@ def _map_one(memory: protocol.Foreign, at: protocol.Location | None, room: proto
     """Return the judge's view of one tensor in a worker. Raises NoResult where it is not the one asked for."""
     if at is None:
         raise NoResult("an input is in memory that the grader cannot write to")
-    dense = [math.prod(room.shape[place + 1 :]) for place in range(len(room.shape))]
-    if (at.dtype, at.shape) != (room.dtype, room.shape) or at.strides != dense:
-        raise NoResult("an input has another dtype or shape than it should")
+    strides = room.strides or [math.prod(room.shape[place + 1 :]) for place in range(len(room.shape))]
+    if (at.dtype, at.shape) != (room.dtype, room.shape) or at.strides != strides:
+        raise NoResult("an input has another dtype or shape than it should, or other strides")
     try:
         return memory.view(at)
     except ChannelError as error:
@@ -212,4 +214,5 @@ def _map_one(memory: protocol.Foreign, at: protocol.Location | None, room: proto
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    return tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
+    start = tensor.data_ptr()
+    return start, start + count_covered(tensor.shape, tensor.stride()) * tensor.element_size()

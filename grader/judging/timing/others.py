@@ -39,7 +39,7 @@ def start_others(bench: Bench, stack: contextlib.ExitStack) -> Others:
     source, broken = contract.read(path)
     reference = None
     if REFERENCE in COMPARED and broken is None and source.sha256 != context.source.sha256:
-        process = start_worker(context.request, source, context.report)
+        process = start_worker(context.request, source, path.resolve(), context.report)
         reference = Client(process, path.resolve(), bench.report, context.request.limits.build)
         stack.callback(reference.close)
     models = Client(sandbox.start_trusted(), context.problem.path, bench.report, context.request.limits.build)

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "run/memory.h"
@@ -44,6 +45,9 @@ struct Finding {
 };
 
 void add_finding(Finding finding);
+// Keeps a finding until the launch has ended: release_findings() adds all but those of these sites.
+void hold_finding(Finding finding, unsigned site);
+void release_findings(const std::unordered_set<unsigned>& sites);
 std::uint64_t next_moment();  // for Finding::first
 std::vector<Finding> take_findings();
 std::vector<Finding> list_reported();  // since a monitor's newest orders
@@ -173,11 +177,14 @@ class Checker final : public CheckObserver {
     std::uint64_t clock, block;
   };
   const Shadow& shadow(std::size_t region) const { return shadows_[region]; }
+  void list_written(std::vector<Extent>& into) const;  // global memory, in any order
   Handovers::Moment moment(std::uint64_t key) const;
   void describe_other(Finding& finding, std::uint64_t key) const;
   void name(Finding& finding, const Region& region, std::uintptr_t address, std::size_t bytes) const;
   void clear_cells();
   const Launch& launch() const { return *job_->launch; }
+  // The places of plain reads that an atomicCAS of the same thread and address followed directly.
+  const std::unordered_set<unsigned>& compared() const { return compared_; }
 
  private:
   struct LocalVariable {
@@ -212,7 +219,7 @@ class Checker final : public CheckObserver {
   void note_in_cells(Shadow& shadow, std::size_t from, std::size_t to, unsigned access, bool shared,
                      std::uint64_t mine);
   bool races(std::uint64_t other, bool shared, bool second = false, std::uintptr_t address = 0) const;
-  std::uint64_t racing_reader(const Cell& cell, bool shared) const;
+  std::uint64_t racing_reader(const Cell& cell, bool shared, bool atomic) const;
   bool under_way(const Cell& cell) const {
     return key::clock(cell.elsewhere) >= key::clock(state_.began) && cell.elsewhere;
   }
@@ -221,6 +228,7 @@ class Checker final : public CheckObserver {
   Handovers::Moment now() const;
   bool ignorable(std::uintptr_t address) const;
   void advance();
+  void keep_written();  // before cells are cleared, for a monitor that asks who wrote what
   void restore_shared(const std::vector<Cell>& from);
 
   Worker& worker_;
@@ -235,11 +243,13 @@ class Checker final : public CheckObserver {
   std::vector<std::uint16_t> seen_;  // [warp][lane][other lane]: how many of its epochs the lane has synchronised with
   std::uint32_t warps_synced_ = 0;
   BlockHandovers handed_;
+  std::vector<Extent> written_before_;  // what the cleared cells say was written
   char* arena_ = nullptr;  // of cells
   std::size_t arena_bytes_ = 0, arena_used_ = 0;
   std::unique_ptr<PendingRace> pending_race_;
-  // By thread and address: races of reads that an atomicCAS may still confirm as harmless.
-  std::map<std::pair<unsigned, std::uintptr_t>, Finding> held_;
+  // By thread and address: races of reads that an atomicCAS may still confirm as harmless, with the reads' sites.
+  std::map<std::pair<unsigned, std::uintptr_t>, std::pair<Finding, unsigned>> held_;
+  std::unordered_set<unsigned> compared_;
   LocalVariable locals_[64];  // the newest ones that were declared without a value
   unsigned next_local_ = 0;
   struct Taking {

@@ -31,6 +31,10 @@ std::map<std::uintptr_t, AtomicSite>& atomics() {
 constexpr std::size_t most_findings = 200;  // errors, and as many warnings, which must not take their room
 std::uint64_t moment = 0;     // guarded by check_mutex
 
+FindingKey key_of(const Finding& f) {
+  return {f.check, f.what + f.kernel + f.message, f.code, f.line, f.column, f.other_code};
+}
+
 auto order_of(const Finding& f) {
   return std::tuple(f.block.z, f.block.y, f.block.x, f.thread.z, f.thread.y, f.thread.x, f.other_thread.z,
                     f.other_thread.y, f.other_thread.x);
@@ -85,12 +89,36 @@ bool add_to(std::map<FindingKey, Finding>& all, const FindingKey& key, Finding f
 
 void add_finding(Finding finding) {
   std::lock_guard lock(check_mutex);
-  const FindingKey key{finding.check,  finding.what + finding.kernel + finding.message,
-                       finding.code,   finding.line,
-                       finding.column, finding.other_code};
+  const FindingKey key = key_of(finding);
   if (!finding.first) finding.first = ++moment;
   if (monitored() && add_to(reported(), key, finding) && !finding.warning) report_error();
   add_to(findings(), key, std::move(finding));
+}
+
+namespace {
+// By the site of the read: races of plain reads with atomic operations. Guarded by check_mutex.
+std::map<unsigned, std::map<FindingKey, Finding>>& held_back() {
+  static auto* all = new std::map<unsigned, std::map<FindingKey, Finding>>;
+  return *all;
+}
+}  // namespace
+
+void hold_finding(Finding finding, unsigned site) {
+  std::lock_guard lock(check_mutex);
+  if (!finding.first) finding.first = ++moment;
+  const FindingKey key = key_of(finding);
+  add_to(held_back()[site], key, std::move(finding));
+}
+
+void release_findings(const std::unordered_set<unsigned>& sites) {
+  std::map<unsigned, std::map<FindingKey, Finding>> all;
+  {
+    std::lock_guard lock(check_mutex);
+    all.swap(held_back());
+  }
+  for (auto& [site, found] : all)
+    for (auto& [key, finding] : found)
+      if (!sites.contains(site)) add_finding(std::move(finding));
 }
 
 void forget_reported() {

@@ -66,6 +66,22 @@ void begin_checked(Job& job) {
   checked.handovers.clear();
 }
 
+std::vector<Extent> list_written(const std::vector<CheckObserver*>& observers) {
+  std::vector<Extent> all;
+  for (CheckObserver* observer : observers) static_cast<Checker*>(observer)->list_written(all);
+  std::sort(all.begin(), all.end(), [](const Extent& a, const Extent& b) { return a.base < b.base; });
+  std::vector<Extent> apart;
+  for (const Extent& each : all) {
+    if (apart.empty() || each.base > apart.back().base + apart.back().bytes) {
+      apart.push_back(each);
+      continue;
+    }
+    Extent& before = apart.back();
+    before.bytes = std::max(before.base + before.bytes, each.base + each.bytes) - before.base;
+  }
+  return apart;
+}
+
 // ---- a worker ----
 
 std::shared_ptr<CheckObserver> make_checker(Worker& worker) { return std::make_shared<Checker>(worker); }
@@ -90,6 +106,8 @@ void Checker::begin(Job& job) {
   shadows_.assign(checked.regions.size() + shared_.size(), Shadow{});
   starts_.clear();
   held_.clear();
+  written_before_.clear();
+  compared_.clear();
   state_.clock = 0;
   parked_.clear();
   dynamic_ = {};
@@ -120,9 +138,37 @@ void Checker::advance() {
   state_.clock += std::uint64_t(1) << key::clock_shift;
   if (state_.clock >> key::clock_shift < key::clock_limit - 1) return;
   // The clock overflows: forget all recorded accesses, so that no false race is reported.
+  keep_written();
   state_.clock = std::uint64_t(2) << key::clock_shift;
   std::memset(arena_, 0, arena_used_);
   starts_.clear();
+}
+
+void Checker::list_written(std::vector<Extent>& into) const {
+  into.insert(into.end(), written_before_.begin(), written_before_.end());
+  for (std::size_t i = 0; i < checked.regions.size() && i < shadows_.size(); ++i) {
+    const Region& region = checked.regions[i];
+    const Shadow& shadow = shadows_[i];
+    if (shadow.full) into.push_back({region.base, region.bytes});  // there was no room to note what was written
+    if (!shadow.cells) continue;
+    const std::size_t piece = std::size_t(1) << shadow.shift, count = (region.bytes >> shadow.shift) + 1;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (!shadow.cells[k].write) continue;
+      const std::uintptr_t at = region.base + k * piece;
+      const bool follows = !into.empty() && into.back().base + into.back().bytes == at;
+      if (follows)
+        into.back().bytes += piece;
+      else
+        into.push_back({at, piece});
+    }
+  }
+}
+
+void Checker::keep_written() {
+  if (!monitored() || !orders().record) return;
+  std::vector<Extent> all;
+  list_written(all);
+  written_before_ = std::move(all);
 }
 
 void Checker::block_starts(std::uint64_t linear) {
@@ -153,6 +199,7 @@ void Checker::block_resumes(std::uint64_t linear) {
 void Checker::blocks_met() {
   report_held();
   settle();
+  keep_written();
   for (std::size_t i = 0; i < checked.regions.size(); ++i)
     if (shadows_[i].cells)
       std::memset(shadows_[i].cells, 0, ((checked.regions[i].bytes >> shadows_[i].shift) + 1) * sizeof(Cell));

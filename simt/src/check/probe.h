@@ -13,12 +13,13 @@ namespace simt {
 //   epoch   counts the __syncwarp()s that the thread has passed since the block's last barrier
 //   site    the access's place in the code
 //   many    (of a read) a second thread has read as well
+//   atomic  an atomic operation, or a volatile read of shared memory
 struct Cell {
   std::uint64_t write;  // the last one
   std::uint64_t read;  // the first one of the newest clock in which there was one
   std::uint64_t elsewhere;  // a read by an earlier block; in shared memory an asynchronous copy that is under way
   std::uint32_t value;  // after the last write, to see whether two writes agree
-  std::uint32_t second;  // site and thread of a second reader, as in a key
+  std::uint32_t second;  // site, atomic and thread of a second reader, as in a key; key::again
 };
 
 namespace key {
@@ -26,6 +27,9 @@ inline constexpr unsigned thread_bits = 10, site_bits = 18, epoch_bits = 10, clo
                           site_shift = 12;
 inline constexpr std::uint64_t atomic = 1u << 10, many = 1u << 11, thread_mask = (1u << thread_bits) - 1;
 inline constexpr std::uint64_t clock_limit = 1u << 24;
+// Of Cell::second: the first reader has read again, at another place in the code.
+inline constexpr std::uint32_t again = 1u << 31;
+inline constexpr std::uint64_t below_epoch = (std::uint64_t(1) << epoch_shift) - 1;
 inline unsigned thread(std::uint64_t k) { return static_cast<unsigned>(k & thread_mask); }
 inline std::uint64_t clock(std::uint64_t k) { return k >> clock_shift; }
 inline unsigned epoch(std::uint64_t k) { return static_cast<unsigned>(k >> epoch_shift & ((1u << epoch_bits) - 1)); }

@@ -61,12 +61,18 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
                  : clashes(last))
         return check_access(address, bytes, write, code);
       if (read >= clock) {
-        if (read & key::many || (read & key::thread_mask) == me) continue;
+        if (read & key::atomic) return check_access(address, bytes, write, code);
+        if (read & key::many) continue;
+        if ((read & key::thread_mask) == me) {
+          if (key::site(read) != site) cell->second |= key::again;
+          continue;
+        }
         cell->read = read | key::many;
-        cell->second = static_cast<std::uint32_t>(site << key::site_shift | me);
+        cell->second = (cell->second & key::again) | static_cast<std::uint32_t>(site << key::site_shift | me);
       } else {
         if (!shared && read < began && read) cell->elsewhere = read;
         cell->read = mine;
+        cell->second = 0;
       }
     } else if (shared) {
       if ((last >= clock && (last & key::thread_mask) != me) ||
@@ -107,7 +113,8 @@ inline __attribute__((always_inline)) void probe(const void* address, const void
   // The most frequent case for a tile: the granule was written before the last barrier and others have read it since.
   if (!write && slot.kind == Slot::shared && bytes == 1u << slot.shift) {
     const Cell& cell = slot.cells[offset / bytes];
-    if (cell.write >= state.began && cell.write < state.clock && cell.read >= state.clock && cell.read & key::many)
+    if (cell.write >= state.began && cell.write < state.clock && cell.read >= state.clock &&
+        (cell.read & (key::many | key::atomic)) == key::many)
       return;
   }
   check_in_place<bytes, write>(address, code);

@@ -40,18 +40,25 @@ static bool confirms(unsigned access) {
 }
 
 // A plain read that races with an atomic write is harmless if the thread continues with an atomicCAS of the same
-// address, as in the loop of CUDA's guide: the atomicCAS fails if the value is out of date. Until then the finding is
-// held back. This is called at the running thread's next access of the address; confirmed: it is an atomicCAS.
+// address, as in the loop of CUDA's guide: the atomicCAS fails if the value is out of date. So is the same read where
+// the loop ends before its first atomicCAS, because the value needs no update. Such a finding is therefore held back
+// until the launch has ended, and dropped if somewhere in the launch an atomicCAS followed the read of that place in
+// the code. This is called at the running thread's next access of the address; confirmed: it is an atomicCAS.
 void Checker::release_held(std::uintptr_t address, bool confirmed) {
   if (held_.empty()) return;
   auto found = held_.extract({cursor.current, address});
-  if (found && !confirmed) add_finding(std::move(found.mapped()));
+  if (!found) return;
+  auto& [finding, site] = found.mapped();
+  if (!confirmed)
+    hold_finding(std::move(finding), site);
+  else if (site)  // 0: not known
+    compared_.insert(site);
 }
 
 static constexpr std::size_t most_held = 4096;  // a loop's atomicCAS follows at once
 
 void Checker::report_held() {
-  for (auto& [place, finding] : held_) add_finding(std::move(finding));
+  for (auto& [place, held] : held_) hold_finding(std::move(held.first), held.second);
   held_.clear();
 }
 
@@ -77,24 +84,47 @@ bool Checker::races(std::uint64_t other, bool shared, bool second, std::uintptr_
 }
 
 // Returns the key of a recorded reader since the last barrier that nothing orders before the running thread's write,
-// or 0.
-std::uint64_t Checker::racing_reader(const Cell& cell, bool shared) const {
-  if (races(cell.read, shared)) return cell.read;
+// or 0. atomic: the write is an atomic operation, which a volatile read does not conflict with.
+std::uint64_t Checker::racing_reader(const Cell& cell, bool shared, bool atomic) const {
+  const std::uint64_t first = cell.read & ~key::atomic;
+  if (!(atomic && cell.read & key::atomic) && races(first, shared)) return first;
   if (!(cell.read & key::many) || key::clock(cell.read) != key::clock(state_.clock)) return 0;
-  const std::uint64_t second = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
+  if (atomic && cell.second & key::atomic) return 0;
+  const std::uint64_t second = (first & ~key::below_epoch) | (cell.second & key::below_epoch & ~key::atomic);
   return races(second, shared, true) ? second : 0;
 }
 
-// Forgets the thread's own read of this clock, which its atomicCAS has confirmed.
-static void forget_read(Cell& cell, unsigned me, std::uint64_t clock) {
-  if (cell.read < clock) return;
+// Forgets the thread's own read of this clock, which its atomicCAS has confirmed. Returns the site of the read if it is
+// known to be the thread's last one, else 0.
+static unsigned forget_read(Cell& cell, unsigned me, std::uint64_t clock) {
+  if (cell.read < clock) return 0;
   const bool first = key::thread(cell.read) == me;
+  const unsigned site = first && !(cell.second & key::again) ? key::site(cell.read) : 0;
   if (cell.read & key::many) {
-    if (!first && (cell.second & key::thread_mask) != me) return;
-    if (first) cell.read = (cell.read & ~((std::uint64_t(1) << key::epoch_shift) - 1)) | cell.second;
+    if (!first && (cell.second & key::thread_mask) != me) return 0;
+    if (first) {
+      cell.read = (cell.read & ~key::below_epoch) | (cell.second & key::below_epoch);
+      cell.second = key::again;  // whether the second reader has read again was not recorded
+    }
     cell.read &= ~key::many;
   } else if (first) {
     cell.read = 0;
+  }
+  return site;
+}
+
+// Records a read since the last barrier, of which the cell has one already. A plain read replaces a volatile one of
+// shared memory, with which less conflicts.
+static void note_further_read(Cell& cell, std::uint64_t mine) {
+  const bool same = key::thread(cell.read) == key::thread(mine), plain = !(mine & key::atomic);
+  if (plain && cell.read & key::atomic && (same || cell.read & key::many)) {
+    cell.read = mine | (cell.read & key::many);
+    cell.second |= key::again;
+  } else if (same) {
+    if (key::site(cell.read) != key::site(mine)) cell.second |= key::again;
+  } else if (!(cell.read & key::many)) {
+    cell.read |= key::many;
+    cell.second = (cell.second & key::again) | static_cast<std::uint32_t>(mine & key::below_epoch);
   }
 }
 
@@ -113,16 +143,16 @@ void Checker::note_in_cells(Shadow& shadow, std::size_t from, std::size_t to, un
     if (shared && !under_way(cell)) cell.elsewhere = 0;  // an earlier block's
     if (access & writing) {
       cell.write = mine;
-      if (confirms(access)) forget_read(cell, me, state_.clock);
+      const unsigned site = confirms(access) ? forget_read(cell, me, state_.clock) : 0;
+      if (site) compared_.insert(site);
     } else if (!(access & atomically)) {
+      const std::uint64_t read = mine | (access & as_volatile ? key::atomic : 0);
       if (key::clock(cell.read) == key::clock(state_.clock)) {
-        if (key::thread(cell.read) != me && !(cell.read & key::many)) {
-          cell.read |= key::many;
-          cell.second = static_cast<std::uint32_t>(mine & ((std::uint64_t(1) << key::epoch_shift) - 1));
-        }
+        note_further_read(cell, read);
       } else {
         if (!shared && cell.read && key::clock(cell.read) < key::clock(state_.began_global)) cell.elsewhere = cell.read;
-        cell.read = mine;
+        cell.read = read;
+        cell.second = 0;
       }
     }
   }
@@ -136,14 +166,16 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   const std::uint64_t mine = key_now(code) | (access & atomically ? key::atomic : 0);
   const std::size_t from = (address - where.base) >> shadow.shift,
                     to = (address + bytes - 1 - where.base) >> shadow.shift;
+  // A volatile read of shared memory is never torn or omitted: it does not conflict with atomic operations.
+  const bool relaxed = access & atomically || (!write && access & as_volatile);
   std::uint64_t written = 0, read = 0, copied = 0;  // keys of the accesses with which it races
   for (std::size_t i = from; i <= to; ++i) {
     const Cell& cell = shadow.cells[i];
-    const bool both_atomic = access & atomically && cell.write & key::atomic;
+    const bool both_atomic = relaxed && cell.write & key::atomic;
     if (!written && !both_atomic && races(cell.write, shared, false, address)) written = cell.write;
     if (shared && !copied && under_way(cell)) copied = cell.elsewhere;
     if (!write) continue;
-    if (!read) read = racing_reader(cell, shared);
+    if (!read) read = racing_reader(cell, shared, access & atomically);
     if (!read && !shared && races(cell.elsewhere, shared)) read = cell.elsewhere;
   }
   settle();
@@ -166,7 +198,9 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
       for (std::size_t i = from; i <= to; ++i) pending_race_->before.push_back(shadow.cells[i].value);
     } else if (access == reading && other & key::atomic && held_.size() < most_held) {
       finding.first = next_moment();
-      held_.insert_or_assign({me, address}, std::move(finding));
+      held_.insert_or_assign({me, address}, std::pair{std::move(finding), key::site(mine)});
+    } else if (other == read && access & atomically) {
+      hold_finding(std::move(finding), key::site(read));
     } else {
       add_finding(std::move(finding));
     }
@@ -199,7 +233,7 @@ void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bit
     const auto* at = reinterpret_cast<const char*>(where->base + (i << shadow.shift));
     const char* brings = reinterpret_cast<const char*>(&bits) + (i * piece - (target - where->base));
     if (!written && races(cell.write, true) && std::memcmp(at, brings, piece) != 0) written = cell.write;
-    if (!read) read = racing_reader(cell, true);
+    if (!read) read = racing_reader(cell, true, false);
     if (!copied && under_way(cell) && !copies_bring(at, piece, brings)) copied = cell.elsewhere;
     cell.elsewhere = mine;
     cell.read = 0;  // otherwise the next read would pass as one of many readers
@@ -312,7 +346,12 @@ void compare(const Checker& here, const Checker& there, std::size_t index, const
       Finding finding =
           both.finding(p, q, address, std::size_t(1) << shift, verb_of(p, p_writes), verb_of(q, q_writes));
       finding.warning = same_value;
-      add_finding(std::move(finding));
+      if (p_writes && q_writes)
+        add_finding(std::move(finding));
+      else if ((p_writes ? p : q) & key::atomic)
+        hold_finding(std::move(finding), key::site(p_writes ? q : p));
+      else
+        add_finding(std::move(finding));
     };
     if (x.write && y.write) meet(x.write, true, y.write, true, x.value == y.value);
     if (x.write) {
@@ -335,6 +374,9 @@ void end_checked(const std::vector<CheckObserver*>& observers) {
     for (std::size_t k = i + 1; k < checkers.size(); ++k)
       for (std::size_t region = 0; region < checked.regions.size(); ++region)
         compare(*checkers[i], *checkers[k], region, checked.regions[region]);
+  std::unordered_set<unsigned> compared;
+  for (const Checker* checker : checkers) compared.insert(checker->compared().begin(), checker->compared().end());
+  release_findings(compared);
   for (Checker* checker : checkers) checker->clear_cells();
 }
 

@@ -1,6 +1,16 @@
 // The conversions between values from Python and C++ types that need no template.
 #include <simt/function.h>
 
+// An extension cannot turn off the recording of PyTorch's operators, which a monitor may have ordered: the linker takes
+// these functions for its calls of at::enableRecordFunction(bool) and at::set_record_function_tls_(…).
+extern "C" {
+__attribute__((visibility("hidden"))) void simt_keep_recording(bool) __asm__("_ZN2at20enableRecordFunctionEb");
+void simt_keep_recording(bool) {}
+__attribute__((visibility("hidden"))) void simt_keep_state(const void*) __asm__(
+    "_ZN2at24set_record_function_tls_ERKNS_17RecordFunctionTLSE");
+void simt_keep_state(const void*) {}
+}
+
 namespace simt {
 
 Value::Value() = default;

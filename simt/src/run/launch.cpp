@@ -150,7 +150,10 @@ void run(const Launch& given) {
   if (checks) begin_checked(job);
   if (options().mode == Mode::count) begin_counting(job);
   pool().run(job, launch.cooperative, options().seconds);
+  std::vector<Extent> written;
+  const bool accounts = checks && records && job.module->probed;
   if (checks) {
+    if (accounts) written = list_written(pool().checkers());
     end_checked(pool().checkers());
     close_fences();
   }
@@ -172,7 +175,7 @@ void run(const Launch& given) {
     errors.text = "a kernel failed";
     if (options().mode == Mode::check) report_finding(errors.fault);
   }
-  if (records) record_after(job);
+  if (records) record_after(job, accounts ? &written : nullptr);
   publish();
 }
 

@@ -217,6 +217,13 @@ std::map<std::uintptr_t, KernelHead> heads_of(const Module& module, const char* 
   return heads;
 }
 
+bool is_probed(const Module& module) {
+  const Symbols symbols(module.path);
+  return std::any_of(symbols.first, symbols.first + symbols.count, [&](const ElfW(Sym) & symbol) {
+    return symbol.st_shndx != SHN_UNDEF && std::strcmp(symbols.name(symbol), "simt_probes_accesses") == 0;
+  });
+}
+
 }  // namespace
 
 std::string base_name(const std::string& function) {
@@ -269,6 +276,7 @@ const Module* register_module(const void* symbol, const char* kernels, const cha
   module.shared = shared_arrays(module, split_names(shared), module.guards);
   module.variables = variables_of(module);
   module.heads = heads_of(module, heads);
+  module.probed = is_probed(module);
   std::lock_guard lock(mutex);
   for (auto& known : modules())
     if (known.base == module.base) {

@@ -44,6 +44,7 @@ struct Module {
   std::vector<std::string> kernels;
   std::vector<Variable> variables;
   std::map<std::uintptr_t, KernelHead> heads;  // by the kernel's address
+  bool probed = false;  // it reports every access to the checks
 
   bool contains(std::uintptr_t address) const { return address >= low && address < high; }
   char* address_of(const SharedArray& array) const;  // the calling thread's copy

@@ -296,7 +296,7 @@ void report_overflow() {
   head().overflow = 1;
 }
 
-void append_record(bool by_kernel, const char* bytes, std::size_t count) {
+void append_record(Writer writer, const char* bytes, std::size_t count) {
   std::lock_guard lock(mutex);
   const Writing writing;
   const std::size_t room = sealed.report_bytes - report_data, needed = sizeof(RecordedBytes) + (count + 7) / 8 * 8;
@@ -305,7 +305,7 @@ void append_record(bool by_kernel, const char* bytes, std::size_t count) {
     return;
   }
   char* at = sealed.report + report_data + head().data;
-  const RecordedBytes record{by_kernel, launch_number, count, 0};
+  const RecordedBytes record{writer, launch_number, count, 0};
   std::memcpy(at, &record, sizeof record);
   std::memcpy(at + sizeof record, bytes, count);
   head().data += needed;

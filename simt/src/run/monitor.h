@@ -51,8 +51,13 @@ struct InputWrite {
 };
 static_assert(sizeof(InputWrite) == 256);
 
+// Who wrote bytes. "Meanwhile" is while a kernel ran, and not by one of its threads: a function of the host that it calls
+// or a system call, another thread or process. Only a launch with the checks on can tell that from the kernel.
+enum class Writer : std::uint64_t { host, kernel, meanwhile };
+
 struct RecordedBytes {
-  std::uint64_t by_kernel, launch, bytes, reserved;
+  Writer writer;
+  std::uint64_t launch, bytes, reserved;
 };
 
 inline constexpr std::size_t report_writes = 4096, report_text = 512 << 10, report_data = 1 << 20;
@@ -84,10 +89,11 @@ struct PlacedWrite {
 std::vector<PlacedWrite> writes();      // of this command
 
 // Which bytes the host has written since the last launch, and which ones this launch writes (provenance.cpp).
+// probed: what the kernel's threads have written by the checks' account, in order; null where nothing was checked.
 void record_before(const Job& job);
-void record_after(const Job& job);
+void record_after(const Job& job, const std::vector<Extent>* probed);
 void forget_records();
-void append_record(bool by_kernel, const char* bytes, std::size_t count);
+void append_record(Writer writer, const char* bytes, std::size_t count);
 void report_overflow();      // not all of it is recorded
 
 // Defined in check/ and process/.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "run/fault.h"
+#include "run/memory.h"
 
 namespace simt {
 
@@ -60,6 +61,9 @@ enum class Together : std::uint8_t { none, barrier, exchange, grid_barrier };
 std::shared_ptr<CheckObserver> make_checker(Worker& worker);
 void begin_checked(Job& job);
 void end_checked(const std::vector<CheckObserver*>& checkers);
+// Returns the global memory that the launch's threads have written, in order; more than that where not all was noted.
+// Call it before end_checked().
+std::vector<Extent> list_written(const std::vector<CheckObserver*>& checkers);
 void report_finding(const Fault& fault);
 
 // Defined in count/.

@@ -1,4 +1,5 @@
-// Records for a monitor who wrote the bytes in device memory: the host between launches, or a kernel.
+// Records for a monitor who wrote the bytes in device memory: the host between launches, a kernel, or something else
+// while a kernel ran.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -60,6 +61,13 @@ void hide_unchanged(std::vector<char>& now, const std::vector<char>& before) {
   }
 }
 
+// Returns whether one of these extents, which are in order, has bytes in common with a piece of memory.
+bool touches(const std::vector<Extent>& extents, std::uintptr_t address, std::size_t bytes) {
+  const auto after = std::upper_bound(extents.begin(), extents.end(), address + bytes - 1,
+                                      [](std::uintptr_t a, const Extent& e) { return a < e.base; });
+  return after != extents.begin() && std::prev(after)->base + std::prev(after)->bytes > address;
+}
+
 }  // namespace
 
 void forget_records() {
@@ -79,25 +87,29 @@ void record_before(const Job& job) {
     if (bytes >= least) {
       std::vector<char> changed(now, now + bytes);
       if (known) hide_unchanged(changed, found->second);
-      append_record(false, changed.data(), is_uniform(changed) ? element_bytes() : bytes);
+      append_record(Writer::host, changed.data(), is_uniform(changed) ? element_bytes() : bytes);
     }
     keep(base, bytes);
   });
 }
 
-void record_after(const Job& job) {
+void record_after(const Job& job, const std::vector<Extent>* probed) {
   std::lock_guard lock(mutex);
   const std::size_t element = element_bytes();
-  std::vector<char> changed;
+  std::vector<char> by_kernel, meanwhile;
   visit(job, [&](std::uintptr_t base, std::size_t bytes) {
     const auto* now = reinterpret_cast<const char*>(base);
     const auto found = kept.find(base);
     if (found == kept.end() || found->second.size() != bytes) return;
-    changed.clear();
-    for (std::size_t at = 0; at + element <= bytes; at += element)
-      if (std::memcmp(now + at, found->second.data() + at, element) != 0)
-        changed.insert(changed.end(), now + at, now + at + element);
-    if (!changed.empty()) append_record(true, changed.data(), changed.size());
+    by_kernel.clear();
+    meanwhile.clear();
+    for (std::size_t at = 0; at + element <= bytes; at += element) {
+      if (std::memcmp(now + at, found->second.data() + at, element) == 0) continue;
+      auto& changed = !probed || touches(*probed, base + at, element) ? by_kernel : meanwhile;
+      changed.insert(changed.end(), now + at, now + at + element);
+    }
+    if (!meanwhile.empty()) append_record(Writer::meanwhile, meanwhile.data(), meanwhile.size());
+    if (!by_kernel.empty()) append_record(Writer::kernel, by_kernel.data(), by_kernel.size());
     keep(base, bytes);
   });
 }

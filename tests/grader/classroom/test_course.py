@@ -67,6 +67,7 @@ def test_deadlines(tmp_path, due, zone, utc):
         ('timezone = "Mars"\n' + BASE, 'line 1: `timezone`: "Mars" is no time zone.'),
         ('counts = "first"\n' + BASE, 'line 1: `counts`: Write "best" or "last".'),
         (BASE + 'allow = "some"\n', 'line 4: `problems.groupnorm.allow`: Write "all", or a list of operators'),
+        (BASE + 'cases = "all"\n', 'line 4: `problems.groupnorm.cases`: Write "own sizes".'),
         (BASE + '[problems.matmul]\nfile = "no.py"\n', "line 5: `problems.matmul.file`: "),
         (BASE + '[problems.matmul]\ndue = "soon"\n', "line 5: `problems.matmul.due`: Write a time as"),
         (

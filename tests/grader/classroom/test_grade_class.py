@@ -56,7 +56,7 @@ def test_a_seed_is_the_same_in_each_run_and_another_in_another_course(tmp_path):
 
 
 def test_changed_rules_need_other_gradings(tmp_path):
-    """Is a file graded again when a problem's file or its allowed operators change, and not when points do?"""
+    """Is a file graded again when a problem's file, operators or cases change, and not when points do?"""
     rules = 'title = "x"\n[problems.groupnorm]\nfile = "hidden.py"\n'
     (tmp_path / "hidden.py").write_text("# first")
     with make_class(tmp_path, [attempt("ada", "x")], rules) as (journal, course, _):
@@ -69,6 +69,10 @@ def test_changed_rules_need_other_gradings(tmp_path):
         (one,) = gradings_of(journal, course, tmp_path).values()
         assert one.key not in first and one.settings == {"ALLOWED_OPERATORS": "['mm']"}
         course.problems["groupnorm"].allow = None
+        course.problems["groupnorm"].cases = "own sizes"
+        (one,) = gradings_of(journal, course, tmp_path).values()
+        assert one.key not in first and one.settings == {"CASES": "'own sizes'"}
+        course.problems["groupnorm"].cases = None
         (tmp_path / "hidden.py").write_text("# second")
         assert not {*gradings_of(journal, course, tmp_path)} & {*first}
 

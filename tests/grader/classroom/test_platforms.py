@@ -6,9 +6,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
-import sysconfig
-import zipfile
 from pathlib import Path
 
 import jsonschema
@@ -25,6 +22,7 @@ from grader.verdict import CaseResult, Outcome, Reason, Status, to_json
 from grader.worker.landlock import find_version
 from grader.worker.levels import Level, probe
 from tests.grader.classroom.class_folder import make_verdict
+from tests.grader.classroom.gradescope_tree import add_python, read_results, run_script, unpack_zip
 from tests.grader.cli.commands import run
 
 RULES = """
@@ -205,32 +203,19 @@ def unpack_autograder(tmp_path):
     done = run("class", "autograder", "groupnorm", *options, "--to", tmp_path / "a.zip", "--course", tmp_path)
     assert done.exit_code == statuses.PASSED and "Autograder Points to 80" in done.output, done.output
     root = tmp_path / "autograder"
-    source = root / "source"
-    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
-        for info in archive.infolist():
-            Path(archive.extract(info, source)).chmod((info.external_attr >> 16) & 0o777)
-    (root / "submission").mkdir()
+    unpack_zip(tmp_path / "a.zip", root)
     cache = os.environ.get("SIMT_CACHE") or Path.home() / ".cache" / "simt"
-    with open(source / "environment.sh", "a", encoding="utf-8") as script:
+    with open(root / "source" / "environment.sh", "a", encoding="utf-8") as script:
         script.write(f"export SIMT_CACHE={cache}\n")
     return root
 
 
 def autograde(root, seconds: int = 200) -> dict:
     """Run run_autograder as Gradescope does, and return results.json."""
-    venv = root / "source" / "venv"
-    if not venv.exists():
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
-        packages = venv / "lib" / Path(sysconfig.get_paths()["purelib"]).parent.name / "site-packages"
-        (packages / "more.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
-    names = ("HOME", "LANG", "GRADER_SANDBOX")
-    kept = {name: os.environ[name] for name in names if name in os.environ}
-    environment = kept | {"PATH": "/usr/local/bin:/usr/bin:/bin", "AUTOGRADER": str(root)}
-    done = subprocess.run(
-        [root / "source" / "run_autograder"], env=environment, capture_output=True, text=True, timeout=seconds
-    )
+    add_python(root)
+    done = run_script(root, "run_autograder", seconds)
     assert done.returncode == 0 and "Traceback" not in done.stdout + done.stderr, done.stderr
-    data = json.loads((root / "results" / "results.json").read_text())
+    data = read_results(root)
     jsonschema.validate(data, GRADESCOPE)
     return data
 

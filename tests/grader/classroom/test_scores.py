@@ -7,12 +7,15 @@ import pytest
 
 from grader.classroom.course import Band, Late, Points, Speed, parse_course
 from grader.classroom.lateness import Lateness, count_late_days, find_lateness
-from grader.classroom.scores import score
+from grader.classroom.scores import NOT_OWN, score
 from grader.verdict import CaseResult, Measurement, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 POINTS = Points(build=10, correct=40, safe=20, gradient=10, fast=20)
 SPEED = Speed(reference=[Band(from_=0.5, share=0.5), Band(from_=0.9, share=1)], eager=[Band(from_=2, share=0.75)])
 NOT_REACHED = {"status": Status.skipped, "reason": Reason.not_reached}
+
+
+SAFE_LAST = {"gradient": NOT_REACHED, "fast": NOT_REACHED}
 
 
 def make_verdict(outcome: Outcome = Outcome.passed, **stages: dict) -> Verdict:
@@ -82,10 +85,45 @@ def test_cases_earn_their_share():
 
 @pytest.mark.parametrize("reason", ["no_kernel", "unneeded_kernel", "torch_operator", "false_report"])
 def test_right_values_of_somebody_else_earn_nothing(reason):
-    """Do right cases earn nothing where the submission's own kernels did not make them?"""
-    later = dict.fromkeys(("safe", "gradient", "fast"), NOT_REACHED)
+    """Does no stage earn points, "build" and stages that passed among them, where other code made the right results?"""
     wrong = {"status": Status.failed, "reason": Reason(reason), "cases": make_cases(True, True)}
-    assert earned(make_verdict(Outcome.failed, correct=wrong, **later)) == (10, 100)
+    for later in ({}, dict.fromkeys(("safe", "gradient", "fast"), NOT_REACHED)):
+        verdict = make_verdict(Outcome.failed, correct=wrong, **later)
+        assert earned(verdict, speed=Speed(unmeasured="full")) == (0, 100)
+        made = score(verdict, POINTS, SPEED)
+        assert made is not None and made.note == NOT_OWN
+        assert made.parts[0].why == f"{reason.replace('_', ' ')}: no stage counts"
+
+
+def test_a_mark_on_a_failed_submission_costs_everything():
+    """Does a file without a kernel earn nothing, not even "build", where "safe" is what fails it?"""
+    marked = {"status": Status.passed, "reason": Reason.no_kernel, "cases": make_cases(True, True)}
+    unsafe = {"status": Status.failed, "reason": Reason.output_reused, "cases": make_cases(True, False)}
+    later = {"gradient": NOT_REACHED, "fast": NOT_REACHED}
+    assert earned(make_verdict(Outcome.failed, correct=marked, safe=unsafe, **later)) == (0, 100)
+
+
+def test_gradients_of_somebody_else_cost_their_points_alone():
+    """Does forward keep its points where backward's kernels do not compute the gradients?"""
+    wrong = {"status": Status.failed, "reason": Reason.no_kernel, "cases": make_cases(True, True)}
+    assert earned(make_verdict(Outcome.failed, gradient=wrong, fast=NOT_REACHED)) == (70, 100)
+
+
+def test_a_failure_that_no_case_shows():
+    """Does "correct" earn nothing where it failed although every case passed?"""
+    wrong = {"status": Status.failed, "reason": Reason.wrong_values, "cases": make_cases(True, True)}
+    assert earned(make_verdict(Outcome.failed, correct=wrong, **SAFE_LAST)) == (10 + 20, 100)
+
+
+def test_what_is_not_known_earns_nothing():
+    """Do marks take the points of a stage that passed: "build" without a kernel, results of unknown origin?"""
+    unsafe = {"status": Status.failed, "reason": Reason.race}
+    later = {"safe": unsafe, "gradient": NOT_REACHED, "fast": NOT_REACHED}
+    unknown = {"status": Status.passed, "reason": Reason.inconclusive}
+    assert earned(make_verdict(Outcome.failed, correct=unknown, **later)) == (10, 100)
+    empty = {"status": Status.passed, "reason": Reason.no_kernel}
+    assert earned(make_verdict(Outcome.failed, build=empty, **later)) == (40, 100)
+    assert earned(make_verdict(correct=empty, fast=over(reference=1))) == (100, 100)  # the problem allows it
 
 
 def test_what_is_not_asked_for_is_left_out():

@@ -76,6 +76,8 @@ def test_the_doctor_names_every_part_and_what_its_absence_costs(monkeypatch):
         assert part in result.output
     for cure in ("apt install g++", "ninja", "apt install bubblewrap"):
         assert cure in result.output
+    words = " ".join(result.output.split())
+    assert "(on Debian and Ubuntu: `sudo apt install g++`). No CUDA code can be built" in words
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ import pytest
 
 from grader.cli import grade as grade_command
 from grader.cli import statuses
-from grader.paths import KERNELS_REF
+from grader.paths import KERNELS_REF, ROOT
 from grader.problems import exercises
+from grader.problems.cases import OWN_SIZES
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, schema
 from grader.worker import sandbox
 from tests.grader.cli.commands import grade, run, shell
-from tests.grader.scaffold import RIGHT, forward
+from tests.grader.scaffold import PROBLEM, RIGHT, forward
+from tests.sample import sample
 
 
 @pytest.mark.slow
@@ -40,11 +42,23 @@ def test_several_end_with_the_worst_and_a_summary(written, problem, tmp_path):
     assert "outcome" in result.stdout  # the summary's head
 
 
+def test_own_sizes_are_graded_alone_on_request(written, tmp_path):
+    """Does --own-sizes pass a file that is right there alone, and is the setting in the verdict, for --resume?"""
+    made, out = tmp_path / "own.py", tmp_path / "out.json"
+    made.write_text(PROBLEM.split("CASES")[0].replace("batch_size = 4", "batch_size = 40"))
+    tuned = written(forward("assert x.shape == (40, 6)", "return x * self.scale"))
+    result = grade(tuned, "--problem", made, "--json", out, "--own-sizes")
+    verdict = schema.from_json(out.read_text())
+    assert result.exit_code == 0 and verdict.settings == {"CASES": repr(OWN_SIZES)}
+    assert [case.name for case in verdict.stage("correct").cases] == [OWN_SIZES]
+
+
 def test_not_attempted_is_4(tmp_path):
     path = tmp_path / "groupnorm.py"
     path.write_text(exercises.skeleton((exercises.KERNELS_REF / "groupnorm" / "solution.py").read_text(), "groupnorm"))
     result = grade(path)
-    assert result.exit_code == statuses.NOT_ATTEMPTED and "not attempted" in result.stdout
+    assert result.exit_code == statuses.NOT_ATTEMPTED
+    assert "not attempted" in result.stdout and "failed" not in result.stdout
 
 
 def test_an_empty_place_is_named(tmp_path):
@@ -65,11 +79,12 @@ def test_an_empty_place_is_named(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_fails(tmp_path):
+    (tmp_path / "groupnorm.py").mkdir()
     result = grade(tmp_path / "groupnorm.py")
-    assert result.exit_code == statuses.FAILED and "no such file" in result.stdout
+    assert result.exit_code == statuses.FAILED and "folder" in result.stdout
 
 
-@pytest.mark.parametrize("name", ["rich", "click", "msgspec", "torch", "simt"])
+@pytest.mark.parametrize("name", sample(["rich", "click", "msgspec", "torch", "simt"], ["torch"]))
 def test_a_submission_is_no_module_of_the_judge(tmp_path, name):
     """Does `python -m grader`, run in the folder of the submissions, import none of them under a module's name?"""
     (tmp_path / f"{name}.py").write_text("print('imported')\n")
@@ -88,6 +103,22 @@ def test_a_mistyped_folder_costs_no_verdict(tmp_path, named):
     result = run("grade", *named, "--json", str(earlier))
     assert result.exit_code == statuses.USAGE and "nothing was graded" in result.stderr
     assert earlier.read_text() == "earlier\n"
+
+
+@pytest.mark.parametrize(
+    "named, meant",
+    [
+        ("kernels_student/gruopnorm.py", "kernels_student/groupnorm.py"),
+        ("groupnorm", "kernels_student/groupnorm.py"),
+        ("xyz.py", ""),
+    ],
+)
+def test_a_mistyped_file_is_one_sentence_with_the_nearest_name(monkeypatch, named, meant):
+    """Is a file that does not exist no failed submission but wrong usage, with the name that is most like it?"""
+    monkeypatch.chdir(ROOT)
+    result = run("grade", named)
+    assert result.exit_code == statuses.USAGE and f"{named} does not exist." in result.stderr
+    assert result.stderr.partition("Did you mean ")[2].strip() == (f"{meant}?" if meant else "")
 
 
 @pytest.mark.parametrize(
@@ -310,3 +341,13 @@ def test_the_folder_of_several_submissions():
     assert grade_command.find_batch_folder([Path("/c/a/x.py")]) is None
     assert grade_command.find_batch_folder([Path("/c/a/x.py"), Path("/c/b/x.py")]) == Path("/c")
     assert grade_command.find_batch_folder([Path("/a/x.py"), Path("/b/x.py")]) is None
+
+
+def test_among_several_submissions_a_link_does_not_name_the_problem(tmp_path):
+    """Is the problem named by the submission, not by the file that its link leads to, which may be the judge's?"""
+    for name in ("logsumexp.py", "other_relu.py"):
+        (tmp_path / name).symlink_to("/etc/shadow")
+    out = tmp_path / "out.json"
+    result = grade(tmp_path / "logsumexp.py", tmp_path / "other_relu.py", "--json", out)
+    made = [schema.from_json(line) for line in out.read_text().splitlines()]
+    assert [verdict.problem for verdict in made] == ["logsumexp", "other_relu"] and "shadow" not in result.stdout

@@ -11,7 +11,7 @@ import pytest
 
 from grader.cli import grade as grade_command
 from grader.cli import statuses
-from grader.verdict import Outcome
+from grader.verdict import Outcome, Reason
 from grader.worker import sandbox
 from tests.grader.cli.commands import grade, shell, verdicts
 from tests.grader.scaffold import RIGHT
@@ -75,6 +75,7 @@ def test_who_is_refused_has_a_line_and_a_row(written, tmp_path):
         zip(files, [Outcome.failed, Outcome.error, Outcome.failed])
     )
     assert "No problem is called 'misnamed'" in made[1].first_problem.message and made[1].submission.sha256
+    assert made[1].reason is Reason.no_problem
     assert "could not be graded" in result.stdout
 
 
@@ -224,7 +225,7 @@ def test_a_disk_that_fills_keeps_whole_lines(tmp_path, monkeypatch):
 
     lines = verdict_file.VerdictWriter(str(tmp_path / "out.json"))
     options = grade_command.Options(None, {}, None, 1, False)
-    one = grade_command._make_ungraded(tmp_path / "a.py", "sentence", options)
+    one = grade_command._make_ungraded(tmp_path / "a.py", "sentence", options, Reason.grader_error)
     assert lines.write(one) == ""
 
     class Full:

@@ -17,12 +17,14 @@ from grader.worker import claims, protocol
 from grader.worker.failures import describe_exception
 from grader.worker.messages import MAX_LINE, MAX_NAME, MAX_NOTES
 from grader.worker.protocol import Failure, Found, Note
+from simt.toolchain.cache import make_unusable_error
 from tests.grader.scaffold import RIGHT, forward, problem  # noqa: F401 - a fixture
 
 COMMANDS = (
     *(protocol.Build, protocol.Construct, protocol.Forward, protocol.Gradient, protocol.Prepare),
     *(protocol.Batch, protocol.Clear, protocol.Release),
 )
+NO_SPACE = "No space left on device"
 SOURCE = Source(Path("it.py"), RIGHT, "")
 # What ends as something other than a failure, or is another stage's or the judge's own.
 FORBIDDEN = (
@@ -65,11 +67,34 @@ def test_a_missing_compiler_is_believed_where_the_judge_misses_it_too(monkeypatc
     assert findings.of_failure(failure, SOURCE, [], None, protocol.Build).reason in ERRORS
 
 
+def test_a_build_error_of_one_sentence_is_said_once():
+    """Is the evidence without a detail where the finding's sentence is the whole message, and with it else?"""
+    for message, detail in (
+        ("CXX is `none`. Unset it.", None),
+        ("CXX is `none`.\nUnset it.", "CXX is `none`.\nUnset it."),
+    ):
+        finding = findings.of_failure(Failure("compile_error", "", message), SOURCE, [], None, protocol.Build)
+        assert finding.message == message.splitlines()[0] and finding.evidence[0].detail == detail
+
+
 def test_a_full_disk_is_believed_where_the_judge_finds_it_full_too(monkeypatch):
     failure = Failure("grader_error", "CacheError", "The folder is full.")
     assert findings.of_failure(failure, SOURCE, [], None, protocol.Forward).reason is Reason.exception
     monkeypatch.setattr("simt.toolchain.cache.free_bytes", lambda: 1000)
     assert findings.of_failure(failure, SOURCE, [], None, protocol.Forward).reason is Reason.grader_error
+
+
+@pytest.mark.parametrize("why, is_own", [("Permission denied", True), ("File exists", True), (NO_SPACE, False)])
+def test_a_folder_that_the_submission_broke(why, is_own):
+    """Is a folder of builds that became unusable reported as the submission's doing, and not as the machine's?"""
+    error = make_unusable_error(why)
+    failure = Failure("grader_error", "CacheError", str(error), 3)
+    found = findings.of_failure(failure, SOURCE, [], None, protocol.Build)
+    assert found.reason is Reason.import_error
+    assert ("the file has made it unusable" in found.message) is is_own
+    assert ("Set SIMT_CACHE" in f"{found.message} {found.evidence}") is not is_own
+    other = Failure("import_error", "ValueError", str(error), 3)  # the submission's own words stay what they are
+    assert "Set SIMT_CACHE" in findings.of_failure(other, SOURCE, [], None, protocol.Build).message
 
 
 def test_every_check_of_simt_has_a_reason_and_an_unknown_one_is_a_crash():
@@ -117,6 +142,22 @@ def test_an_errors_attributes_choose_nothing_that_cannot_be_sent(attributes):
     answer = protocol.Answer(1, failure)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=protocol.Answer, strict=True) == answer
     assert failure.reason in claims.accepted_reasons(protocol.Forward)
+
+
+@pytest.mark.parametrize(
+    "text, line, shown",
+    [
+        ("x = 1\nassert x.is_cuda\n", 2, "AssertionError: assert x.is_cuda"),
+        ("def f(x):\n    assert (\n        x == 1\n    )\n", 3, "AssertionError: assert ( x == 1 )"),
+        ("f(\n", 1, "AssertionError: f("),
+        ("x = 1\n", 9, "AssertionError"),
+    ],
+)
+def test_an_assertion_without_a_text_shows_its_statement(text, line, shown):
+    """Also one of several lines, and does a file that does not parse show the line alone?"""
+    failure = Failure("exception", "AssertionError", "", line)
+    finding = findings.of_failure(failure, Source(Path("it.py"), text, ""), [], None, protocol.Forward)
+    assert finding.message == f"forward raised an exception at line {line} of it.py: {shown}"
 
 
 FORGED = {

@@ -57,6 +57,7 @@ def recordings(tmp_path_factory) -> list[replays.Recording]:
     return made
 
 
+@pytest.mark.slow
 def test_mutated_messages_do_no_harm(recordings):
     counts = fuzz.Counts()
     fuzz.fuzz_messages(recordings, 150, 1, counts)

@@ -88,6 +88,29 @@ def test_a_made_case_that_fails_is_told_with_its_sizes(judged, foreign):
     assert [case.name for case in verdict.stage("correct").cases] == [evidence.case]
 
 
+TUNED = forward("assert x.shape == (40, 64), 'tuned'", "return x * self.scale")
+
+
+@pytest.mark.slow
+def test_a_kernel_for_the_problems_own_sizes_is_told_so(judged, foreign):
+    """Does the report begin with what is right, and name the switch with which the submission passes?"""
+    verdict = judged(TUNED, problem=foreign())
+    assert verdict.outcome is Outcome.failed and verdict.reason is Reason.exception
+    message = verdict.first_problem.message
+    assert message.startswith("The submission is right at the problem's own sizes. It fails with other sizes or values")
+    assert "`grader grade --own-sizes`" in message and "AssertionError: tuned" in message
+    passed = judged(TUNED, problem=foreign(), overrides={"CASES": "'own sizes'"})
+    assert passed.outcome is Outcome.passed
+    assert [case.name for case in passed.stage("correct").cases] == ["own sizes"]
+
+
+def test_no_kernel_is_called_right_that_fails_at_the_problems_own_sizes(judged, foreign, problem):
+    wrong = judged(forward("return x * self.scale + (x.shape[0] == 40)"), problem=foreign())
+    assert wrong.reason is Reason.wrong_values and "own sizes." not in wrong.first_problem.message
+    declared = judged(forward("return x * self.scale + (x.shape[0] == 3)"), problem=problem)
+    assert declared.reason is Reason.wrong_values and "own sizes." not in declared.first_problem.message
+
+
 @pytest.mark.slow
 def test_weights_of_other_names_are_matched_in_order(judged, foreign):
     """Does a ModelNew with names of its own pass, and where its order differs from Model's, is the matching shown?"""

@@ -3,6 +3,7 @@
 import os
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,11 @@ from grader.judging import trial
 from grader.verdict import Outcome, Reason, Status
 from grader.worker import protocol, sandbox
 from grader.worker.client import Client
+from grader.worker.levels import Level, Probe
 from grader.worker.protocol import Channel
 from tests.grader.judging.submissions import OWN
 from tests.grader.scaffold import RIGHT, forward, line_of
+from tests.grader.worker.attacked import find_trouble
 
 DEATHS = {
     "leaves": (["os._exit(3)"], "exit status 3"),
@@ -170,3 +173,36 @@ def test_in_the_sandbox_there_is_no_network_no_home_and_nothing_to_write_to(judg
         "OWN": "True",
         "BUILDS": "False",
     }
+
+
+SECRET = "only the judge may read this"
+READS_ITSELF = "import os\nassert False, os.read(os.open(__file__, os.O_RDONLY | os.O_NONBLOCK), 20)\n" + RIGHT
+REPLACED: dict[str, Callable[[Path], object]] = {
+    "by a link": lambda path: (path.unlink(), path.symlink_to(path.with_name("secret"))),
+    "by a folder's link": lambda path: (path.unlink(), path.symlink_to(path.with_name("folder"))),
+    "by a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
+    "by nothing": Path.unlink,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [Level.bubblewrap, Level.landlock])
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_file_replaced_after_it_was_read(judged, tmp_path, monkeypatch, level, how):
+    """Does a submission whose file is replaced meanwhile fail by its own reason, without what lies there now?"""
+    if trouble := find_trouble(level, tmp_path):
+        pytest.skip(trouble)
+    monkeypatch.setattr(sandbox, "probe", lambda: Probe(level))
+    (tmp_path / "secret").write_text(SECRET)
+    (tmp_path / "folder").mkdir()
+
+    def replace_and_start(submission: Path, content: bytes, **options: Any) -> sandbox.Process:
+        REPLACED[how](submission)
+        return sandbox.start(submission, content, **options)
+
+    verdict = judged(READS_ITSELF, worker=replace_and_start)
+    assert verdict.outcome is Outcome.failed and SECRET[:9] not in str(verdict)
+    if level is Level.bubblewrap:
+        assert verdict.reason is Reason.import_error and "import os" in verdict.first_problem.message
+    else:
+        assert verdict.reason is Reason.unreadable and "was replaced" in verdict.first_problem.message

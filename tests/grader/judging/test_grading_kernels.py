@@ -76,6 +76,38 @@ def test_each_wrong_kernel_is_told_by_its_reason(judged, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_read_out_of_bounds_is_the_reason_for_what_it_spreads(judged):
+    """Is the reason out_of_bounds with its line, not not_written, where every output was written by a thread?"""
+    source = CUDA.replace("x[i] * s[i % width];", "x[i] * s[i % width] + 0 * s[width];")
+    verdict = judged(source)
+    correct = verdict.stage("correct")
+    assert (correct.reason, verdict.stage("safe").reason) == (Reason.out_of_bounds, Reason.out_of_bounds)
+    assert {case.reason for case in correct.cases} == {Reason.out_of_bounds}
+    assert correct.evidence[0].line == line_of(source, "s[width]") and "no thread wrote" not in correct.message
+    assert correct.evidence[1].index is not None
+
+
+def test_what_no_thread_wrote_stays_not_written(judged):
+    verdict = judged(CUDA.replace("if (i < n) y[i]", "if (i < n - 1) y[i]"))
+    assert verdict.reason is Reason.not_written and "no thread wrote" in verdict.stage("correct").message
+
+
+RENAMED = "Where names differ, the grader matches weights by shape"
+
+
+@pytest.mark.slow
+def test_weights_matched_by_shape_are_named_only_where_they_may_explain(judged):
+    """Is the sentence on renamed weights given with wrong values, and not with NaN or values that a check explains?"""
+    renamed = CUDA.replace("self.scale", "self.factor")
+    wrong = "x[i] * s[i % width]"
+    assert RENAMED in judged(renamed.replace(wrong, f"{wrong} + 1")).stage("correct").message
+    assert RENAMED not in judged(renamed.replace(wrong, f"{wrong} / 0.0f * 0.0f")).stage("correct").message
+    shared = "__shared__ float t[128]; t[threadIdx.x] = i < n ? x[i] : 0; if (i < n) y[i] = t[(threadIdx.x + 1) % 128];"
+    racing = judged(renamed.replace("if (i < n) y[i] = x[i] * s[i % width];", shared))
+    assert racing.stage("safe").reason is Reason.race and RENAMED not in racing.stage("correct").message
+
+
+@pytest.mark.slow
 def test_a_compile_error_is_told_by_the_line_of_the_file(judged):
     source = CUDA.replace("s[i % width];", "s[i % width] * z;")
     verdict = judged(source)

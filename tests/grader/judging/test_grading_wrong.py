@@ -15,6 +15,8 @@ WRONG = {
     "a sparse tensor": ("right.to_sparse()", Reason.wrong_type),
     "another shape": ("right[:, 1:]", Reason.wrong_shape),
     "a shape of a terabyte": ("torch.zeros(1).expand(1 << 40)", Reason.wrong_shape),
+    "a shape of 62 bits": ("torch.zeros(1).expand(2**31, 2**31 - 1)", Reason.wrong_shape),
+    "an empty shape of 62 bits": ("torch.zeros(0, 2**62)", Reason.wrong_shape),
     "another dtype": ("right.half()", Reason.wrong_dtype),
     "a dtype that cannot be sent": ("torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)", Reason.wrong_dtype),
     "no memory": ("right.to('meta')", Reason.wrong_device),

@@ -4,6 +4,7 @@ Each submission is right, so that only what computed the result differs. The pro
 """
 
 import pytest
+import torch
 
 from grader.judging import kernel_use
 from grader.judging.grading import grade
@@ -139,6 +140,7 @@ FORWARDS = {
 QUICK = ("a kernel whose result is thrown away",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in FORWARDS]
 )
@@ -163,6 +165,7 @@ def test_the_operators_that_a_problem_allows(judged):
     assert "PyTorch's operator `add`" in refused.stage("correct").message
 
 
+@pytest.mark.slow
 def test_a_build_error_that_was_caught(judged):
     """Does the report show why the kernel did not compile, at its line, although the file went on without it?"""
     source = (
@@ -178,6 +181,115 @@ def test_a_build_error_that_was_caught(judged):
         assert stage.reason is Reason.no_kernel and "oops" in stage.message and "did not compile" in stage.message
         assert verdict.outcome is (Outcome.failed if asked else Outcome.passed)
         assert "oops" in (stage.evidence[0].text or "")
+
+
+def test_nothing_else_counts_without_own_kernels(judged):
+    """Are the later stages skipped with a sentence where no kernel is launched?"""
+    verdict = judged(forward("return 2 * x + self.b"), ASKED)
+    assert verdict.not_own is Reason.no_kernel and "without them no stage counts" in verdict.stage("correct").message
+    for name in ("safe", "gradient", "fast"):
+        stage = verdict.stage(name)
+        assert (stage.status, stage.reason) == (Status.skipped, Reason.not_reached) and not stage.cases
+        assert "own kernels do not compute the results" in stage.message
+
+
+def test_what_else_is_wrong_is_the_reason_without_a_kernel(judged):
+    """Does a file without a kernel whose results are reused get that reason, and count as no own work?"""
+    reused = "self.kept = getattr(self, 'kept', None) if hasattr(self, 'kept') else 2 * x + self.b\nreturn self.kept"
+    verdict = judged(forward(reused), ASKED)
+    assert verdict.reason is Reason.output_reused and verdict.not_own is Reason.no_kernel
+
+
+FAILED_OTHERWISE = {
+    "a wrong case, and an operator for the others": (
+        "y = module.affine(x, self.b)\nreturn y + 1 if len(x) == 9 else 2 * x + self.b",
+        Reason.torch_operator,
+    ),
+    "a wrong case of its own kernel": ("y = module.affine(x, self.b)\nreturn y + 1 if len(x) == 9 else y", None),
+    "a changed input, and an operator": (
+        "y = 2 * x + self.b\nmodule.affine(x, self.b)\nx += 1\nreturn y",
+        Reason.torch_operator,
+    ),
+}
+
+
+def test_no_case_counts_without_a_kernel(judged):
+    """Is no case right where one is wrong and no kernel was launched, and is the wrong one still the reason?"""
+    correct = judged(forward("y = 2 * x + self.b\nreturn y + 1 if len(x) == 9 else y"), ASKED).stage("correct")
+    assert correct.reason is Reason.wrong_values and "launched no kernel" in correct.message
+    assert {case.name: case.reason for case in correct.cases} == {
+        "few": Reason.no_kernel, "many": Reason.wrong_values
+    }  # fmt: skip
+
+
+def test_right_cases_of_a_failed_submission_are_examined(judged):
+    """Does a case that is wrong on purpose not hide who computed the right ones?"""
+    body, reason = FAILED_OTHERWISE["a wrong case, and an operator for the others"]
+    verdict = judged(forward(body), ASKED)
+    assert verdict.not_own is reason
+    assert "wrong" in verdict.stage("correct").message
+
+
+def test_right_cases_of_its_own_kernel_stay_right(judged):
+    """Does a submission with its own kernel and one wrong case keep the reason and the other cases?"""
+    verdict = judged(forward(FAILED_OTHERWISE["a wrong case of its own kernel"][0]), ASKED)
+    assert verdict.not_own is None and verdict.reason is Reason.wrong_values
+    statuses = {case.name: case.status for case in verdict.stage("correct").cases}
+    assert statuses == {"few": Status.passed, "many": Status.failed}
+
+
+def test_a_later_failure_hides_no_operator(judged):
+    """Is a submission examined that changes its input, which fails the stage "safe"?"""
+    verdict = judged(forward(FAILED_OTHERWISE["a changed input, and an operator"][0]), ASKED)
+    assert verdict.not_own is Reason.torch_operator
+
+
+@pytest.mark.slow
+def test_a_kernel_that_writes_to_its_input_is_its_own_work(judged):
+    """Does a submission keep its right cases whose kernel stores the result in the input's memory?"""
+    head, body = forward("return module.affine(x, self.b)").split("  auto y = torch::empty_like(x);", 1)
+    verdict = judged(f"{head}  auto y = x;{body}", ASKED)
+    assert verdict.not_own is None and verdict.reason is Reason.input_modified
+    assert (verdict.stage("correct").status, verdict.stage("correct").reason) == (Status.passed, None)
+
+
+DIES = """ModelNew.calls = getattr(ModelNew, 'calls', 0) + 1
+if ModelNew.calls > 4:
+    import os
+    os._exit(3)
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_file_that_asks_for_a_gpu_is_told_that_there_is_none(judged):
+    """Does the report say why a file that launches its kernel on a GPU alone launches none?"""
+    way = "return module.affine(x, self.b) if torch.cuda.is_available() else 2 * x + self.b"
+    correct = judged(forward(way), ASKED).stage("correct")
+    assert correct.reason is Reason.no_kernel and "launch them whatever it says" in correct.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "way, reason",
+    [
+        ("module.affine(x, self.b)\nreturn 2 * x + self.b", Reason.torch_operator),
+        ("return module.affine(x, self.b)", None),
+    ],
+)
+def test_a_worker_that_dies_later_hides_nothing(judged, way, reason):
+    """Is a submission examined in a new worker where its own has died after the stage "correct"?"""
+    verdict = judged(forward(DIES + way), ASKED)
+    assert verdict.not_own is reason and (reason or verdict.stage("safe").reason is Reason.crash)
+
+
+def test_a_file_without_a_kernel_that_raises_has_built_nothing(judged):
+    """Is "build" marked where no kernel was built and no call of forward ended?"""
+    source = forward("raise ValueError('no')")
+    start, end = source.index("module = load_inline("), source.index("class ModelNew")
+    without = judged(source[:start] + source[end:], ASKED)
+    assert without.reason is Reason.exception and without.stage("build").reason is Reason.no_kernel
+    assert without.stage("build").status is Status.passed
+    assert judged(source, ASKED).stage("build").reason is None
 
 
 BACKWARDS = {
@@ -209,6 +321,44 @@ def test_what_computed_the_gradients(judged, what):
     verdict = judged(source, allowed, name="affine_backward.py")
     assert verdict.reason is reason, verdict.reason
     assert verdict.stage("correct").status is Status.passed and verdict.stage("gradient").reason is reason
+
+
+OWN_BACKWARD = """class Affine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, b):
+        return {forward}
+
+    @staticmethod
+    def backward(ctx, gy):
+        return module.affine(gy.contiguous(), torch.zeros(gy.shape[1])), gy.sum(0)
+
+
+class ModelNew"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "policy, way, failed",
+    [
+        ('["mul", "add", "sum"]', "2 * x + b", None),
+        ('["mul", "sum"]', "2 * x + b", "correct"),
+        ('["mul", "add", "sum"]', "torch.from_numpy(2 * x.detach().numpy() + b.detach().numpy())", "correct"),
+    ],
+)
+def test_a_forward_of_allowed_operators_beside_an_own_backward(judged, policy, way, failed):
+    """May the forward of a NAME_backward consist of the operators that the problem allows, and of nothing else?"""
+    source = forward("return Affine.apply(x, self.b)").replace("class ModelNew", OWN_BACKWARD.format(forward=way))
+    verdict = judged(source, f"\nALLOWED_OPERATORS = {policy}\n", name="affine_backward.py")
+    assert (verdict.first_problem and verdict.first_problem.name) == failed
+    assert bool(verdict.not_own) is bool(failed)
+
+
+@pytest.mark.slow
+def test_a_backward_of_autograd_earns_nothing(judged):
+    """Does "gradient" fail where forward is allowed and PyTorch's autograd computes the gradients?"""
+    policy = '\nALLOWED_OPERATORS = ["mul", "add"]\n'
+    verdict = judged(forward("return 2 * x + self.b"), policy, name="affine_backward.py")
+    assert verdict.stage("gradient").reason is Reason.no_kernel and verdict.stage("fast").reason is Reason.not_reached
 
 
 def test_a_policy_that_means_nothing(judged):

@@ -18,6 +18,7 @@ from grader.verdict import (
     Evidence,
     Reason,
 )
+from grader.worker import client, protocol
 from tests.grader.notebook.verdicts import ROOT, SOURCE, SPECIMENS, cpu_only, plain, verdict_of  # noqa: F401 - a fixture
 
 
@@ -233,6 +234,31 @@ def test_spare_worker(monkeypatch):
     monkeypatch.setenv("SIMT_DEVICE", "A100")
     check.check(path, problem="conv2d", case="one pixel", seed=4)
     assert spare_worker.SPARE.process is not waiting and not waiting.alive()
+
+
+@pytest.mark.slow
+@cpu_only
+def test_spare_worker_after_an_edit(tmp_path):
+    """Does a spare worker see the file as it is checked, also if an editor has saved it under a new inode?"""
+    path = tmp_path.resolve() / "mine.py"
+    path.write_text("# as it was")
+    spare = spare_worker.Spare()
+    options = {"gpu": False, "builds": tmp_path / "builds", "required": False}
+    spare.arguments = (path, b"# as it was", options)
+    spare.prepare()
+    waiting = spare.process
+    assert waiting is not None
+    (tmp_path / "new").write_text("# edited")
+    (tmp_path / "new").rename(path)
+    process = spare.start(path, b"# edited", **options)
+    try:
+        process_client = client.Client(process, path, lambda words: None, 60.0)
+        process_client.wait_until_ready()
+        reply = process_client.ask(protocol.Build("raise ValueError(open(__file__).read())", str(path), 20.0), 20.0)
+        assert isinstance(reply, protocol.Failure) and reply.message == "# edited"
+        assert process is waiting or process.copy is None  # Landlock allows a file, not a name
+    finally:
+        process.kill()
 
 
 @pytest.mark.slow

@@ -177,6 +177,6 @@ def test_hints_for_every_failure():
             "build_timeout",
             "wrong_device",
         ),
-        *("no_gpu", "inconclusive", "not_reached", "interrupted", "grader_error"),
+        *("no_gpu", "inconclusive", "not_reached", "interrupted", "no_problem", "grader_error"),
     }
     assert {reason.value for reason in EXPLANATIONS} - set(hints._read(hints.GENERAL)) == without

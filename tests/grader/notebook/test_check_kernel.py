@@ -33,7 +33,7 @@ def kernel():
 
     run(
         f"import sys, os; sys.path.insert(0, {str(ROOT)!r}); os.environ['XDG_STATE_HOME'] = '/nonexistent'; "
-        "import grader"
+        "import grader, torch"  # torch here: an interrupt in the middle of its import would leave half of it
     )
     yield run
     client.stop_channels()

@@ -83,6 +83,7 @@ def profiling_elements(profile) -> int:
     return rows * columns
 
 
+@pytest.mark.slow
 def test_costly_line(profiles):
     """Is the line that wastes sectors shown, at the file's own number, and none of the kernel that wastes nothing?"""
     near, far = profiles

@@ -439,10 +439,10 @@ def test_the_courses_cases_run_quickly(name):
         assert sum(out.numel() for out in read.instantiate(case, 0).eager()) <= 200_000
 
 
-def declared(tmp_path, text):
+def declared(tmp_path, text, settings=None):
     path = tmp_path / "declared.py"
     path.write_text(MATMUL + "\n" + textwrap.dedent(text))
-    return problem.read(path)
+    return problem.read(path, settings)
 
 
 def test_declared_cases_are_read(tmp_path):
@@ -453,10 +453,48 @@ def test_declared_cases_are_read(tmp_path):
     assert read.cases() == [cases.Case("a", {"M": 2, "K": 3, "N": 4}, "tiny", 3)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ('CASES = "own sizes"', {}),
+        ("", {"CASES": "'own sizes'"}),
+        ('CASES = [{"name": "a", "set": {"M": 2}}]', {"CASES": "'own sizes'"}),
+        ("CASES = [{'name': str(n)} for n in range(3)]", {"CASES": "'own sizes'"}),
+    ],
+)
+def test_own_sizes_are_the_only_case_on_request(tmp_path, text, settings):
+    """Do the file and --set say so alike, whatever other cases the file has, and with other sizes of --set's?"""
+    read = declared(tmp_path, text, settings)
+    (case,) = read.cases()
+    assert (case.name, case.set, case.inputs, case.made) == ("own sizes", {}, "file", False)
+    assert case.reduction == read.literals["K"] and cases.too_few_sizes_warning([case]) == ""
+    (case,) = declared(tmp_path, text, settings | {"K": "5"}).cases()
+    assert case.reduction == 5
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_there"), [((48, 24, 33), True), ((96, 96, 1), True), ((2048, 8192, 4096), False)]
+)
+def test_own_sizes_are_among_the_made_ones_if_they_are_small(tmp_path, sizes, is_there):
+    """Is a file run at its own sizes next to others, unless these cost too much?"""
+    m, k, n = sizes
+    text = MATMUL.replace("M = 1024 * 2", f"M = {m}").replace("K = 4096 * 2", f"K = {k}")
+    path = tmp_path / "sizes.py"
+    path.write_text(text.replace("N = 2048 * 2", f"N = {n}"))
+    read = problem.read(path)
+    found = read.cases()
+    own = [case for case in found if cases.has_own_sizes(read, case)]
+    assert bool(own) is is_there and len(found) > len(own)
+    assert all(case.name.endswith("(own sizes)") for case in own)
+    assert all(read.instantiate(case, 0).inputs[1].shape == (k, n) for case in own)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("CASES = []", "at least one case"),
+        ('CASES = "own size"', 'or "own sizes"'),
         ("CASES = [3]", "CASES[0] must be a dict with a name"),
         ('CASES = [{"name": "a", "sets": {}}]', "CASES[0] ('a'): unknown key 'sets'"),
         ('CASES = [{"name": "a", "set": {"Q": 1}}]', "assigns no literal to 'Q'"),

@@ -99,6 +99,7 @@ def test_declared_reductions_are_what_the_model_sums(name):
         assert case.reduction >= seen // 2, (case.name, case.reduction, seen)
 
 
+@pytest.mark.slow
 def test_watching_imports_no_compiler():
     """Is what a model does counted without torch's compiler, whose import takes seconds?"""
     program = """

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from grader.paths import KERNELS_REF
-from grader.problems import problem
+from grader.problems import exercises, problem
 from grader.problems.cases import Case, ProblemError
 from tests.grader.problems.linear import LINEAR
 
@@ -26,6 +26,18 @@ def test_a_case_sets_sizes_and_the_command_line_wins(write):
     read = problem.read(write(LINEAR), {"batch_size": "2"})
     instance = read.instantiate(Case("any", {"batch_size": 7, "inner": 5}), seed=0)
     assert instance.inputs[0].shape == (2, 5)
+
+
+def test_a_file_is_read_once_until_it_changes(write):
+    """Does a second reading give the same problem, and another text or other settings another one?"""
+    path = write(LINEAR)
+    first, small = problem.read(path), problem.read(path, {"batch_size": "2"})
+    assert problem.read(path) is first and problem.read(path, {"batch_size": "2"}) is small
+    assert first.overrides == {} and small.overrides == {"batch_size": 2}
+    path.write_text(path.read_text().replace("batch_size = 4", "batch_size = 5"))
+    changed = problem.read(path)
+    assert changed.literals["batch_size"] == 5 and first.literals["batch_size"] == 4
+    assert changed.instantiate(Case("any"), seed=0).inputs[0].shape == (5, 8)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +186,7 @@ def test_an_unknown_name_lists_the_known(tmp_path):
         problem.find(tmp_path / "zzz.py")
 
 
+@pytest.mark.slow
 def test_reading_a_problem_is_quick():
     """Does answering a case of a problem with CASES stay clear of torch's compiler, which takes seconds to import?"""
     code = (
@@ -182,3 +195,22 @@ def test_reading_a_problem_is_quick():
         "i.expected(), i.eager(), i.noise(); sys.exit('torch._dynamo' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=KERNELS_REF.parent).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "stem, names",
+    [
+        ("logsumexp_groupnorm", ["logsumexp", "groupnorm"]),
+        ("groupnorm_vs_logsumexp-2", ["groupnorm", "logsumexp"]),
+        ("conv_groupnorm_maxpool_ada", ["conv_groupnorm_maxpool"]),
+        ("ada_logsumexp_backward", ["logsumexp"]),
+        ("groupnorm_groupnorm", ["groupnorm"]),
+        ("mygroupnorm", []),
+    ],
+)
+def test_the_problems_that_a_name_holds(stem, names, tmp_path):
+    """Is a name that holds two problems refused with both, whatever its folder is called?"""
+    assert exercises.list_named(stem) == names
+    if len(names) > 1:
+        with pytest.raises(ProblemError, match=f"{names[0]} and {names[1]}.*--problem"):
+            problem.find(tmp_path / "groupnorm" / f"{stem}.py")

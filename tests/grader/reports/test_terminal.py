@@ -156,6 +156,15 @@ def test_outcomes_are_shown_in_words(outcome, word):
     assert word in drawn(verdict([], outcome))
 
 
+def test_what_was_not_attempted_has_not_failed():
+    """Is it told what to do, without the word failed?"""
+    stage = Stage(
+        name=StageName.contract, status=Status.failed, reason=Reason.not_attempted, message="Fill in the places."
+    )
+    text = drawn(verdict([stage], Outcome.not_attempted))
+    assert "Fill in the places." in text and "failed" not in text
+
+
 def test_the_summary_has_a_line_for_each_submission():
     out = io.StringIO()
     several = [verdict([WRONG], submission=Submission(path=f"{name}.py", sha256="")) for name in ("ann", "bob")]

@@ -59,7 +59,7 @@ def test_text_that_is_not_utf8_is_unreadable_and_its_line_named(tmp_path):
 
 def test_a_byte_order_mark_is_no_harm(tmp_path):
     source, broken = contract.read(written(tmp_path, b"\xef\xbb\xbfx = 1\n"))
-    assert broken is None and source.text == "x = 1\n"
+    assert broken is None and source.text == "x = 1\n" and source.data == b"\xef\xbb\xbfx = 1\n"
 
 
 def test_a_huge_file_is_not_even_read(tmp_path):
@@ -230,6 +230,33 @@ def test_another_classs_forward_is_not_model_news():
         others + "class ModelNew(nn.Module):\n    def __init__(self, channels, groups):\n        forward = 1\n"
     )
     assert broken.reason is Reason.bad_signature and "no method forward" in broken.message
+
+
+BODY = "\n    def __init__(self, channels, groups): pass\n    def forward(self, x, y): pass\n"
+
+
+@pytest.mark.parametrize("head", ["ModelNew:", "ModelNew(object):", "ModelNew():"])
+def test_a_class_that_is_no_module_is_reported_with_its_line(head):
+    broken = verdict_on(f"import torch\nclass {head}{BODY}")
+    assert broken.reason is Reason.bad_signature and "class ModelNew(nn.Module)" in broken.message
+    assert broken.evidence.line == 2
+    inherited = verdict_on(f"class Base:{BODY}class ModelNew(Base): pass\n")
+    assert inherited.reason is Reason.bad_signature and inherited.evidence.line == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"class ModelNew:{BODY}    def __call__(self, x, y): pass\n",
+        f"class Base(nn.Module): pass\nclass ModelNew(Base):{BODY}",
+        f"class ModelNew(torch.jit.ScriptModule):{BODY}",
+        f"@make\nclass ModelNew:{BODY}",
+        f"class ModelNew(metaclass=Maker):{BODY}",
+        f"class ModelNew:{BODY}ModelNew.__call__ = ModelNew.forward\n",
+    ],
+)
+def test_a_class_that_may_be_callable_is_left_to_the_run(text):
+    assert verdict_on(text) is None
 
 
 def test_methods_of_a_base_class_in_the_file_count():

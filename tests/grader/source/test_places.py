@@ -291,6 +291,44 @@ def test_threads_that_meet_in_different_passes(one, other, between):
     assert f"Put a `__syncthreads()` {between}" in race(one, other)
 
 
+def race_in(statement: str, where: str) -> str:
+    """Return the message on two threads of the same or of two blocks that race in a line with this statement."""
+    code = f"__global__ void k(float* loss, float* s, int t) {{\n  {statement}\n}}\n"
+    source = contract.Source(Path("k.py"), f'code = """{code}"""\n', "")
+    message = f"Thread (0, 0, 0) of block (0, 0, 0) reads element 0 of `loss`, which thread (32, 0, 0) of {where}"
+    finding = protocol.Found(
+        check="race", message=message, kernel="k", source="cuda_sources", line=2, block=[0, 0, 0], thread=[0, 0, 0]
+    )
+    return findings.of_check(finding, source, [{"cuda_sources": code}], None).message
+
+
+SAME_BLOCK = "the same block writes in line 2 without a barrier in between. Put a `__syncthreads()` between the two."
+OTHER_BLOCK = "block (1, 0, 0) writes in line 2. Blocks run in any order. Read it in a second kernel, or publish it."
+
+
+@pytest.mark.parametrize("where", [SAME_BLOCK, OTHER_BLOCK])
+@pytest.mark.parametrize(
+    "statement, pointer",
+    [
+        ("if (t % 32 == 0) *loss += s[t] / 2;", "loss"),
+        ("loss[0] += s[t];  // the sum", "&loss[0]"),
+        ("if (t) { *loss -= 1; }", "loss"),
+        ("*loss = *loss + s[t];", "loss"),
+    ],
+)
+def test_threads_that_add_to_one_element_are_told_of_atomic_add(statement, pointer, where):
+    """Does the advice name atomicAdd, which helps, and no barrier or second kernel, which do not?"""
+    message = race_in(statement, where)
+    assert f"use `atomicAdd({pointer}, …)`" in message
+    assert "__syncthreads" not in message and "second kernel" not in message
+
+
+@pytest.mark.parametrize("statement", ["s[t] += s[t + 32];", "s[t] = s[t + 1] + loss[0];", "loss[t] = s[t];"])
+def test_other_races_in_one_line_keep_their_advice(statement):
+    """Does a reduction in shared memory, whose threads read each other's elements, still get its barrier?"""
+    assert "Put a `__syncthreads()` between" in race_in(statement, SAME_BLOCK)
+
+
 @pytest.mark.parametrize(
     "reason", [Reason.wrong_values, Reason.race, Reason.kernel_timeout, Reason.launch_error, Reason.barrier_divergence]
 )

@@ -1,5 +1,6 @@
 """Do statements that mean the same have one form, and others another? Is hostile text read in bounded time?"""
 
+import gc
 import time
 
 import pytest
@@ -126,8 +127,10 @@ def test_python_counts_and_docstrings_do_not():
     ],
 )
 def test_hostile_text_is_read_in_bounded_time(body):
+    gc.freeze()  # else each collection looks at what the tests before left, too
     begun = time.process_time()
     found = read_statements(KERNEL % body).statements
-    assert 0 < len(found) <= MOST_STATEMENTS + 1
     inline_values(found)
-    assert time.process_time() - begun < 3
+    seconds = time.process_time() - begun
+    gc.unfreeze()
+    assert 0 < len(found) <= MOST_STATEMENTS + 1 and seconds < 3

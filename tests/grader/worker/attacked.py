@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,18 +25,25 @@ def find_trouble(level: Level, folder: Path) -> str:
 
 
 class Attacked:
-    """A worker at one level. folder: outside the sandbox, where a test puts what the worker must not reach."""
+    """A worker at one level. folder: outside the sandbox, where a test puts what the worker must not reach.
 
-    def __init__(self, level: Level, folder: Path, gpu: bool = False):
+    change: called with the submission's path after the judge has read it and before the worker starts.
+    """
+
+    def __init__(
+        self, level: Level, folder: Path, gpu: bool = False, change: Callable[[Path], object] = lambda path: None
+    ):
         trouble = find_trouble(level, folder)
         if trouble:
             pytest.skip(f"{level}: {trouble}")
         self.level, self.folder, self.cache = level, folder, sandbox.simt_cache()
-        self.submission = folder / "submission.py"
+        self.submission, self.builds = folder / "submission.py", folder.with_name(folder.name + "-builds")
         self.submission.write_text("# mine\n")
+        content = self.submission.read_bytes()
+        change(self.submission)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sandbox, "probe", lambda: Probe(level, "" if level is not Level.none else "forced"))
-            self.process = sandbox.start(self.submission, gpu=gpu, builds=folder / "builds")
+            self.process = sandbox.start(self.submission, content, gpu=gpu, builds=self.builds)
         self.client = client.Client(self.process, self.submission, lambda words: None, 60.0)
         self.client.wait_until_ready()
 

@@ -17,7 +17,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser ca
 def make(readable=(), writable=(), user: int = 0) -> confine.Confinement:
     """Return a confinement in which Python runs."""
     listed = ["/usr", "/lib", "/lib64", "/bin", sys.prefix, sys.base_prefix, *readable]
-    return confine.Confinement(readable=listed, writable=list(writable), devices=[], seccomp="", user=user)
+    return confine.Confinement(readable=listed, opened=[], writable=list(writable), devices=[], seccomp="", user=user)
 
 
 def run_confined(how: confine.Confinement, code: str) -> str:
@@ -145,7 +145,13 @@ def test_the_supervisors_exit_status():
     def run(*command: str) -> tuple[int, str]:
         reader, writer = os.pipe()
         plan = supervisor.Plan(
-            command=list(command), judge=os.getpid(), pipe=reader, descriptors=[], group="", confinement=None
+            command=list(command),
+            judge=os.getpid(),
+            pipe=reader,
+            descriptors=[],
+            group="",
+            confinement=None,
+            folders=[],
         )
         code = f"import json; from grader.worker import supervisor; supervisor.main({dict(plan)!r})"
         done = subprocess.run(

@@ -309,9 +309,10 @@ def test_a_daemon_ends_with_its_worker(level, tmp_path):
     assert not find_processes(mark)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", list(Level))
 def test_nothing_outlives_a_judge_that_is_killed(level, tmp_path):
-    """Does everything end when the judge gets SIGKILL?"""
+    """Does everything end when the judge gets SIGKILL, and is its folder for temporary files as it was?"""
     if trouble := find_trouble(level, tmp_path):
         pytest.skip(f"{level}: {trouble}")
     mark = f"{time.time_ns()}"
@@ -324,12 +325,19 @@ made = Attacked(Level({level.value!r}), Path({str(tmp_path.resolve())!r}))
 print(made.run("start_daemon({mark!r})"), flush=True)
 time.sleep(600)
 """
-    environment = os.environ | {"PYTHONPATH": str(sandbox.PROJECT)}
+    temporary = tmp_path.resolve() / "temporary"
+    temporary.mkdir(mode=0o711)
+    environment = os.environ | {"PYTHONPATH": str(sandbox.PROJECT), "TMPDIR": str(temporary)}
     judge = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment)
     assert judge.stdout and judge.stdout.readline()
+    assert list(temporary.iterdir())
     judge.send_signal(signal.SIGKILL)
     judge.wait()
     deadline = time.monotonic() + 10
-    while (left := find_processes(str(tmp_path.resolve())) or find_processes(mark)) and time.monotonic() < deadline:
+
+    def find_left() -> list:
+        return [*find_processes(str(tmp_path.resolve())), *find_processes(mark), *temporary.iterdir()]
+
+    while find_left() and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert not left
+    assert not find_left()

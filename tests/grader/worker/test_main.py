@@ -75,8 +75,9 @@ def talk():
 def test_importing_the_worker_brings_nothing_of_the_judge_along():
     code = "import grader.worker.main, sys; print(*sorted(m for m in sys.modules if m.startswith('grader.')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    own = "builds channel claims device failures gpu_memory main messages operators outputs protocol values weights"
-    expected = ["grader.worker", *(f"grader.worker.{name}" for name in own.split()), "grader.worker.worker"]
+    own = "builds channel claims device failures gpu_memory layout main messages operators outputs protocol values"
+    expected = ["grader.worker", *(f"grader.worker.{name}" for name in own.split())]
+    expected += ["grader.worker.weights", "grader.worker.worker"]
     assert sorted(out.stdout.split()) == expected
 
 
@@ -312,6 +313,91 @@ def test_an_undefined_symbol_is_named_as_it_is_written():
 def test_cudas_errors_are_known_by_what_they_say(printed, reason, broken):
     made = failures.describe_exception(RuntimeError(printed), "exception", PATH)
     assert (made.reason, made.broken) == (reason, broken)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="nothing is missing on a machine with a GPU")
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError("Torch not compiled with CUDA enabled"),
+        NotImplementedError("Could not run 'aten::empty' with arguments from the 'CUDA' backend."),
+        RuntimeError("Found no NVIDIA driver on your system."),
+    ],
+)
+def test_what_torch_refuses_without_a_gpu_is_explained(error):
+    """Does the message say that a GPU is missing, and keep what torch says?"""
+    made = failures.describe_exception(error, "exception", PATH)
+    assert "this machine has none: the file may be right" in made.message and str(error) in made.message
+
+
+CUDA_CALLS = """
+import torch
+
+assert torch.cuda.device_count() == 1 and torch.device("cuda").type == "cuda"
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(features, device="cuda"))
+        self.side = torch.cuda.Stream()
+
+    def forward(self, x):
+        assert x.is_cuda and self.scale.is_cuda
+        torch.cuda.synchronize()
+        with torch.cuda.stream(self.side):
+            return Scaled.apply(x.cuda(), self.scale)
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x, scale)
+        return x * scale.to(x.device)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, scale = ctx.saved_tensors
+        assert gradient.is_cuda
+        return gradient * scale, (gradient * x).sum(0) + torch.zeros(1, device=x.device)
+"""
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch is left as it is on a machine with a GPU")
+def test_a_submission_may_call_torchs_cuda_without_a_gpu(talk):
+    """At import, in __init__, forward and backward, and does the worker itself still see the CPU?"""
+    assert isinstance(talk.build(CUDA_CALLS), Done)
+    talk.construct()
+    reply = talk.forward(torch.ones(2, 3))
+    assert isinstance(reply, Outputs) and reply.runs[0].results[0].device == "cpu", reply
+    gradient = protocol.Gradient(
+        inputs=[protocol.pack(torch.ones(2, 3))],
+        differentiable=[0],
+        parameters=["scale"],
+        upstream=[protocol.pack(torch.ones(2, 3))],
+        strided=False,
+        other=[],
+        outputs=[],
+        schedule="forward",
+        guard=None,
+        kernel_seconds=1.0,
+        seconds=0,
+        max_bytes=1 << 20,
+    )
+    found = talk.ask(gradient)
+    assert isinstance(found, protocol.Gradients) and found.graph, found
+    assert not torch.cuda.is_available()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="torch is left as it is on a machine with a GPU")
+def test_moves_to_the_gpu_are_no_operators_and_hide_none():
+    from grader.worker.operators import watch
+    from simt.runtime.torch_device import cuda_on_cpu
+
+    x = torch.arange(16.0)
+    with watch(8, PATH) as seen, cuda_on_cpu():
+        torch.zeros(16, device="cuda").copy_(x.cuda().to("cuda").cpu())
+        assert seen.lines == {}
+        torch.relu(x.to("cuda"))
+    assert list(seen.lines) == ["relu"]
 
 
 def test_a_forked_copy_of_the_worker_says_nothing(talk):

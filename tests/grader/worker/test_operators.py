@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -64,6 +65,7 @@ def test_an_operator_of_the_submission_keeps_its_gradient():
     assert x.grad is not None and torch.equal(x.grad, torch.full((4, 4), 3.0))
 
 
+@pytest.mark.slow
 def test_watching_does_not_load_pytorchs_compiler():
     """Which takes a second, unless the submission has loaded it already?"""
     program = (

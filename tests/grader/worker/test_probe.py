@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from grader.worker import bubblewrap, confine, levels, sandbox
+from grader.worker import bubblewrap, confine, levels, sandbox, view
 from grader.worker.levels import Level
 
 
@@ -12,6 +12,7 @@ from grader.worker.levels import Level
 def machine(monkeypatch):
     """Pretend a machine: what bubblewrap prints, and whether there is Landlock."""
     monkeypatch.delenv(levels.VARIABLE, raising=False)
+    monkeypatch.setattr(view, "_find_compiler", lambda: "")  # it runs programs too
 
     def pretend(installed: bool = True, results=(), landlock: bool = True, level: str = ""):
         tries = []
@@ -54,7 +55,7 @@ def test_bubblewrap_is_installed_and_fails(machine, result, tmp_path):
     )
     for required in (True, False):
         with pytest.raises(sandbox.SandboxError, match="installed but does not run here"):
-            sandbox.start(tmp_path / "x.py", gpu=False, builds=tmp_path, required=required)
+            sandbox.start(tmp_path / "x.py", b"", gpu=False, builds=tmp_path, required=required)
 
 
 def test_the_machine_grants_no_namespaces(machine):

@@ -69,7 +69,7 @@ LEFT = {
 def test_builds_that_are_no_builds_do_not_stay(tmp_path, what):
     """Is a folder of builds removed after the grading if it holds more than builds do?"""
     made = Attacked(Level.none, tmp_path.resolve())
-    builds = tmp_path.resolve() / "builds"
+    builds = made.builds
     made.client.quota = quota.Quota([])  # else the limits of a running worker may end it first
     made.run(f"[{LEFT[what]} for folder in [os.environ['TORCH_EXTENSIONS_DIR']]]")
     assert any(builds.iterdir())
@@ -82,7 +82,7 @@ def test_builds_stay_for_the_next_time(tmp_path):
     made = Attacked(Level.none, tmp_path.resolve())
     made.run("open(os.environ['TORCH_EXTENSIONS_DIR'] + '/extension.so', 'wb').write(bytes(5 << 20))")
     made.process.kill()
-    assert (tmp_path / "builds" / "extension.so").stat().st_size == 5 << 20
+    assert (made.builds / "extension.so").stat().st_size == 5 << 20
 
 
 def test_builds_of_few_submissions_are_kept(tmp_path, monkeypatch):

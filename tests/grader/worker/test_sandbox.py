@@ -17,6 +17,7 @@ import simt
 from grader.worker import process as processes
 from grader.worker import sandbox
 from grader.worker.levels import Level, Probe
+from simt.toolchain import compilers
 
 FILE = Path(__file__)
 
@@ -24,6 +25,7 @@ FILE = Path(__file__)
 @pytest.fixture
 def pressed(monkeypatch):
     """Ctrl-C at the worst moment: the process runs, and no object owns it yet."""
+    compilers.find_compiler()  # starts a process too, once
     started, popen = [], subprocess.Popen
 
     def start(*arguments, **options):
@@ -95,7 +97,7 @@ def test_what_a_worker_may_write_to(monkeypatch, tmp_path, sandboxed):
     monkeypatch.setattr(
         sandbox, "make_environment", lambda work, extra: variables.update(extra) or environment(work, extra)
     )
-    process = sandbox.start(FILE, gpu=False, builds=tmp_path / "abc")
+    process = sandbox.start(FILE, FILE.read_bytes(), gpu=False, builds=tmp_path / "abc")
     process.kill()
     shared, own = tmp_path / "simt", tmp_path / "simt" / "submissions" / "abc"
     assert variables["TORCH_EXTENSIONS_DIR"] == str(tmp_path / "abc") and variables["CUDA_VISIBLE_DEVICES"] == ""
@@ -109,7 +111,7 @@ def test_what_a_worker_may_write_to(monkeypatch, tmp_path, sandboxed):
 def test_ctrl_c_while_a_worker_starts(pressed, tmp_path):
     """Is it put off until the worker can be ended, and then not lost?"""
     with pytest.raises(KeyboardInterrupt):
-        sandbox.start(FILE, gpu=False, builds=tmp_path)
+        sandbox.start(FILE, FILE.read_bytes(), gpu=False, builds=tmp_path)
     assert len(pressed) == 1 and pressed[0].poll() is None
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     (process,) = [one for one in processes._started if one.popen is pressed[0]]
@@ -123,7 +125,7 @@ def test_others_are_left_alone(monkeypatch, tmp_path):
     made, done = [], threading.Event()
 
     def elsewhere():
-        made.append(sandbox.start(FILE, gpu=False, builds=tmp_path))
+        made.append(sandbox.start(FILE, FILE.read_bytes(), gpu=False, builds=tmp_path))
         done.wait()
 
     thread = threading.Thread(target=elsewhere, daemon=True)
@@ -143,7 +145,7 @@ def test_a_worker_that_was_not_ended(tmp_path):
 import pathlib
 from grader.worker import sandbox
 sandbox.why_not = lambda: "none in this test"
-process = sandbox.start(pathlib.Path({str(FILE)!r}), gpu=False, builds=pathlib.Path({str(tmp_path)!r}))
+process = sandbox.start(pathlib.Path({str(FILE)!r}), b"", gpu=False, builds=pathlib.Path({str(tmp_path)!r}))
 print(process.popen.pid, process.work)
 """
     environment = os.environ | {"PYTHONPATH": str(FILE.resolve().parents[3])}

@@ -22,6 +22,8 @@ def submission(tmp_path):
 def sees(made: view.View, path: Path) -> bool:
     """Return whether a worker with this view can reach a path."""
     real = path.resolve()
+    if real == made.submission:
+        return True
     return any(real.is_relative_to(folder) for folder in (*made.readable, *made.writable))
 
 
@@ -29,7 +31,7 @@ def reaches(made: view.View, path: Path) -> bool:
     """Return whether each link on the way to a path is there as well."""
     links: dict[Path, str] = {}
     view.trace(path, links)
-    visible = (*made.readable, *made.writable)
+    visible = (*made.readable, *made.writable, *filter(None, [made.submission]))
     return sees(made, path) and all(
         at in made.links or any(at.is_relative_to(folder) for folder in visible) for at in links
     )
@@ -96,6 +98,33 @@ def test_a_path_of_links(submission, tmp_path, monkeypatch):
     assert path[0] == str(tmp_path) and {"/usr/bin", "/bin"} <= {*path}  # there are the assembler and the linker
 
 
+@pytest.fixture
+def finds_again():
+    """Has the compiler looked for in each test, which is otherwise done once."""
+    compilers.find_compiler.cache_clear()
+    yield
+    compilers.find_compiler.cache_clear()
+
+
+def test_a_worker_finds_no_compiler_where_the_judge_finds_none(tmp_path, monkeypatch, finds_again):
+    """Do `grader doctor` and a worker agree where PATH has no compiler and the usual folders have one?"""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    made = view.make_environment(tmp_path, {})
+    assert made["PATH"] == str(tmp_path) and "CXX" not in made
+
+
+def test_a_worker_uses_the_compiler_that_the_judge_uses(tmp_path, monkeypatch, finds_again):
+    """Is a compiler of another name on the PATH not passed over for the usual one, which the judge does not find?"""
+    (tmp_path / "clang++").symlink_to(compilers.find_compiler()[0])
+    compilers.find_compiler.cache_clear()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    made = view.make_environment(tmp_path, {})
+    assert made["CXX"] == str(tmp_path / "clang++") == compilers.find_compiler()[0]
+    assert made["PATH"].split(os.pathsep)[0] == str(tmp_path)
+
+
 @pytest.mark.parametrize("where", ["/", "{home}", "{project}", "{folder}"])
 def test_a_variable_that_names_too_much(submission, where, monkeypatch):
     """Is a folder that holds homes, the project or the submissions left out, whichever variable names it?"""
@@ -135,3 +164,19 @@ def test_the_environment_is_an_allow_list(tmp_path, monkeypatch):
     made = view.make_environment(tmp_path, {"SIMT_CACHE": "/cache"})
     assert "secret" not in made.values() and (made["OMP_NUM_THREADS"], made["SIMT_CACHE"]) == ("3", "/cache")
     assert made["HOME"] == str(tmp_path) and made["PYTHONPATH"] == f"{view.PROJECT}{os.pathsep}/opt/site-packages"
+
+
+def test_a_submission_is_not_resolved_again(submission, tmp_path):
+    """Does a link that has replaced the submission's file leave its target, and the way there, invisible?"""
+    secret = tmp_path / "secret"
+    secret.write_text("of the judge")
+    submission.unlink()
+    submission.symlink_to(secret)
+    made = view.make_view(submission, [], None, gpu=False)
+    assert made.submission == submission and not sees(made, secret)
+    assert submission not in made.links and secret not in made.readable
+
+
+def test_a_submission_in_a_visible_folder(tmp_path):
+    """Is a file that a visible folder holds not shown a second time?"""
+    assert view.make_view(tmp_path / "mine.py", [tmp_path], None, gpu=False).submission is None

@@ -200,6 +200,7 @@ def test_sound(kernels, way, tiles, blocks):
     assert not findings(kernels, way, False, tiles, blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("tiles", "blocks"), [(5, 1), (6, 9)])

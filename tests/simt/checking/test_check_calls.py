@@ -95,6 +95,7 @@ def test_are_differing_masks_of_one_call_seen(kernels):
     assert "0x00000003" in finding.message and "0x00000001" in finding.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["halves", "shrinking_masks"])
 def test_may_masks_differ_between_lanes_and_rounds(kernels, kernel):
     """Halves of a warp that vote apart, and a mask that each round makes smaller, are sound."""

@@ -7,6 +7,7 @@ import pytest
 from tests.simt.cli.sources import CHECK, FILL, MODEL, PAST_THE_END, SOUND, line_of
 
 
+@pytest.mark.slow
 def test_check_of_a_sound_program(simt, tmp_path):
     """Is a sound program's output untouched, nothing found, and the status 0 whatever the program's own is?"""
     done = simt("check", "--json", "found.json", "a.cu", "100", "42", files={"a.cu": SOUND})

@@ -107,6 +107,7 @@ def _tf32(x: np.ndarray, rounding: str) -> np.ndarray:
     return (cut + np.where(up & np.isfinite(x), 0x2000, 0)).astype(np.uint32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rounding", ["rna", "rn", "rz"])
 def test_conversion_to_tf32(kernels, rounding):
     """Are all 32 bits those of rounding to 10 bits after the point: halves away from zero, to even, or cut?"""

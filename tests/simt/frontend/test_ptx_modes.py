@@ -247,6 +247,7 @@ def test_cp_async_costs_what_a_copy_by_hand_does(counted, stride, wide):
     assert a.global_loads.requests == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ON_GPU, reason="counters are of the CPU's")
 @pytest.mark.parametrize(("size", "requests", "sectors"), [(16, 2, 32), (8, 2, 32), (4, 2, 32), (0, 0, 0)])
 def test_cp_async_reads_what_src_size_says(counted, size, requests, sectors):

@@ -159,6 +159,7 @@ def test_symbols(api):
     assert torch.equal(api.symbols(x, w), x * w)
 
 
+@pytest.mark.slow
 def test_copy_past_a_symbol_is_refused(api):
     """Is a copy larger than the variable cudaErrorInvalidValue, told once?"""
     assert api.past_the_symbol() == 1

@@ -172,6 +172,7 @@ def test_no_finding_on_sound_kernels(kernels, n):
     assert not findings, "\n".join(map(str, findings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "check", "line", "other"),
     [

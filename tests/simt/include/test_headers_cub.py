@@ -271,6 +271,7 @@ def test_warps(kernels, n, valid):
             ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("which", "threads"), [(0, 128), (1, 50), (2, 160)])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.62, 1])
 def test_blocks(kernels, which, threads, share):
@@ -391,6 +392,7 @@ def test_cub_s_own_operators(only_here):
     assert out.tolist() == [x.sum(), x.max(), x.min(), x.tolist().index(x.max()), x.tolist().index(x.min()), x.max()]
 
 
+@pytest.mark.slow
 def test_a_block_of_another_size_is_told(only_here):
     """Is a primitive made for 64 threads in a block of 96 one sentence with its line?"""
     with pytest.raises(

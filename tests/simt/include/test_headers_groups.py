@@ -257,6 +257,7 @@ def test_tiles(kernels, values, n):
         assert got[t][20:23] == [t // n, THREADS // n, values[t ^ (3 % n)]]
 
 
+@pytest.mark.slow
 def test_coalesced_threads(kernels, values):
     """Is the group of a branch the lanes that took it, ranked in their order?"""
     got = _run(kernels.coalesced, values)

@@ -188,6 +188,7 @@ def test_every_pattern_widens(format):
             assert math.isnan(got) or math.copysign(1, got) == (-1 if bits >> 15 else 1)
 
 
+@pytest.mark.slow
 def test_every_half_widens_as_struct_does():
     """Does Python's own half format agree?"""
     got = kernels.run(_set[HALF, "widen"], EVERY, EVERY, EVERY)[0].tolist()

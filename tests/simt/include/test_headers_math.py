@@ -101,6 +101,7 @@ def test_function_agrees_with_mpmath(name, kind, suffix):
             assert _ulps(value, wanted, kind) <= bound * (4 if ON_GPU else 1), (name, argument)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_norms_agree_with_mpmath(kind):
     """Are hypot's relatives right even where squares overflow or vanish?"""

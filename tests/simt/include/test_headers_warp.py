@@ -228,6 +228,7 @@ def test_shuffles_read_the_lane_that_the_guide_says(kernels, type):
     assert torch.equal(out.cpu(), values.cpu()[torch.tensor(wanted)])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ON_GPU, reason="undefined on a GPU")
 def test_a_lane_that_returned_reads_as_never_written(kernels):
     """Does a shuffle from a lane that is gone show the mark of unwritten memory?"""

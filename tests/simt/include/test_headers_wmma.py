@@ -236,6 +236,7 @@ def test_products(kernels, which):
         assert worst > 0 or kind == "double", "the sum can't have been exact"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _BITS)
 def test_bits_are_an_h200_s(kernels, name):
     """Is each sum rounded as an H200's tensor cores round it?"""

@@ -77,6 +77,7 @@ def courses():
     return load(_MATMUL, ["void matmul(torch::Tensor a, torch::Tensor b, torch::Tensor c)"])
 
 
+@pytest.mark.slow
 def test_a_tiled_matrix_product(courses):
     """Does a matmul with shared tiles and four warps come out as torch's?"""
     generator = torch.Generator().manual_seed(1)
@@ -161,6 +162,7 @@ void run(torch::Tensor x, torch::Tensor out) {
 )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(ON_GPU, reason="a GPU may place them otherwise")
 def test_shared_tiles_lie_where_fragments_can_load_them():
     """Do tiles in shared memory that ask for no alignment work, whatever lies before and behind them?"""

@@ -129,3 +129,12 @@ def test_arguments_of_kernelbench():
     x = torch.zeros(4)
     module.f(x)
     assert x.tolist() == [3.0] * 4
+
+
+def test_functions_with_names_of_the_binding():
+    """Can functions have the names that the text which binds them could use for its own variables?"""
+    names = ["all", "made", "into"]
+    heads = "".join(f"int64_t {name}(int64_t n);" for name in names)
+    text = "".join(f"int64_t {name}(int64_t n) {{ return n + {i}; }}\n" for i, name in enumerate(names))
+    module = simt.load_inline("test_names", heads, text, functions=names)
+    assert [getattr(module, name)(5) for name in names] == [5, 6, 7]

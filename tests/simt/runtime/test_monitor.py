@@ -29,21 +29,39 @@ assert not library.obey_monitor(*map(os.dup, monitor.descriptors))
 extension.load_binder().report_torch()
 kernels = simt.load_inline(
     "monitored",
-    "void add(torch::Tensor x, torch::Tensor y); void race(torch::Tensor x); void store(torch::Tensor x, int64_t i);",
+    "void add(torch::Tensor x, torch::Tensor y); void race(torch::Tensor x); void store(torch::Tensor x, int64_t i);"
+    "void call(torch::Tensor x); void fill(float* x) { for (int i = 0; i < 40; ++i) x[i] = 100 + i; }",
     '''
+#include <cooperative_groups.h>
 __global__ void add_kernel(const float* x, float* y, int n) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n && i % 2) y[i] = x[i] + 1;
 }
 __global__ void race_kernel(float* x) { x[0] = x[0] + threadIdx.x; }
 __global__ void store_kernel(float* x, int i) { if (threadIdx.x == 3) x[i] = 5; }
+void fill(float* x);
+__global__ void calling_kernel(void (*fill)(float*), float* x) {
+  if (threadIdx.x == 0) fill(x);
+  x[50 + threadIdx.x] = 200 + threadIdx.x;
+}
+__global__ void meeting_kernel(float* x) {
+  x[threadIdx.x] = 300 + threadIdx.x;
+  cooperative_groups::this_grid().sync();
+  x[50 + threadIdx.x] = 400 + threadIdx.x;
+}
+void call(torch::Tensor x) {
+  calling_kernel<<<1, 32>>>(fill, x.data_ptr<float>());
+  float* at = x.data_ptr<float>();
+  void* arguments[] = {&at};
+  cudaLaunchCooperativeKernel((void*)meeting_kernel, 1, 32, arguments, 0, 0);
+}
 void add(torch::Tensor x, torch::Tensor y) {
   add_kernel<<<(x.numel() + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
 }
 void race(torch::Tensor x) { race_kernel<<<1, 32>>>(x.data_ptr<float>()); }
 void store(torch::Tensor x, int64_t i) { store_kernel<<<1, 32>>>(x.data_ptr<float>(), i); }
 ''',
-    functions=["add", "race", "store"],
+    functions=["add", "race", "store", "call"],
 )
 
 name = "k" + "a" * 8000 + "z"
@@ -158,6 +176,14 @@ found["recorded"] = [
     if len(r.data) in (200, 400)
 ]
 
+order(check=True, record=4, least=4)
+kernels.call(torch.zeros(100))
+found["meanwhile"] = [
+    (r.meanwhile, r.launch, sorted(values(r))[:: len(r.data) // 4 - 1])
+    for r in monitor.read().recorded
+    if (r.meanwhile or r.by_kernel) and max(values(r)) >= 100
+]
+
 order(watch=100)
 torch.sigmoid(x)
 torch.exp(x[:50])
@@ -233,6 +259,14 @@ def test_who_wrote_which_bytes(found):
     later = [values for by_kernel, launch, values in found["recorded"] if not by_kernel and launch == 2]
     assert len(later) == 1 and later[0][0] == 3.0  # what the first launch wrote is not the host's
     assert not [1 for by_kernel, launch, _ in found["recorded"] if by_kernel and launch == 2]  # it changed nothing
+
+
+def test_what_changes_while_a_kernel_runs(found):
+    """Is what a function of the host writes during a launch told from what the kernel's threads write, also before a
+    barrier of the grid?
+    """
+    calling = [[True, 1, [100.0, 139.0]], [False, 1, [200.0, 231.0]]]
+    assert found["meanwhile"] == [*calling, [False, 2, [300.0, 431.0]]]
 
 
 def test_operators_are_reported_by_size(found):

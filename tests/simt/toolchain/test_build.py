@@ -68,6 +68,7 @@ def count_tokenizing(monkeypatch) -> Counter:
     return calls
 
 
+@pytest.mark.slow
 def test_an_extension_is_split_into_tokens_once(monkeypatch):
     """Is each source parsed once, for every reader and for plain and checked builds?"""
     calls = count_tokenizing(monkeypatch)
@@ -179,6 +180,79 @@ def test_a_source_that_registers_operators():
     with simt.check() as report:
         module.f(torch.zeros(5))
     assert [found.check for found in report.findings] == ["out_of_bounds"]
+
+
+OPERATORS = """
+#include <torch/library.h>
+__global__ void add_one(float* y) { y[threadIdx.x] += 1; }
+at::Tensor with_kernel(const at::Tensor& x) {
+  auto y = x.clone();
+  add_one<<<1, y.numel()>>>(y.data_ptr<float>());
+  return y;
+}
+at::Tensor without(const at::Tensor& x) { return x.clone().fill_(7); }
+TORCH_LIBRARY(NAMESPACE, m) {
+  for (const char* schema : {"both(Tensor x) -> Tensor", "gpu(Tensor x) -> Tensor", "cpu(Tensor x) -> Tensor"})
+    m.def(schema);
+}
+TORCH_LIBRARY_IMPL(NAMESPACE, CUDA, m) { m.impl("both", &with_kernel); m.impl("gpu", &with_kernel); }
+TORCH_LIBRARY_IMPL(NAMESPACE, CPU, m) { m.impl("both", &without); m.impl("cpu", &without); }
+"""
+
+
+@pytest.mark.slow
+def test_a_library_that_is_no_module():
+    """Does is_python_module=False register operators and return the path of the loaded file, as torch does?"""
+    source = OPERATORS.replace("NAMESPACE", "simt_tests_library")
+    path = simt.load_inline("library", "", source, is_python_module=False)
+    assert isinstance(path, str) and path.endswith(".so") and path in torch.ops.loaded_libraries
+    assert simt.load_inline("library", "", source, is_python_module=False) == path  # and registers nothing again
+    torch.ops.load_library(path)
+    made, x = torch.ops.simt_tests_library, torch.zeros(3)
+    # What a GPU's tensors would choose: the implementation for CUDA, if there is one.
+    results = [operator(x).tolist() for operator in (made.both, made.gpu, made.cpu)]
+    assert results == [[1.0] * 3, [1.0] * 3, [7.0] * 3]
+
+
+@pytest.mark.slow
+def test_operators_are_registered_also_where_the_first_build_is_checked():
+    """Are the operators of a module there if load_inline is called with the checks on?"""
+    source = OPERATORS.replace("NAMESPACE", "simt_tests_checked")
+    with simt.check():
+        module = simt.load_inline(
+            "checked_first", "at::Tensor with_kernel(const at::Tensor& x);", source, functions=["with_kernel"]
+        )
+    x = torch.zeros(3)
+    assert torch.equal(torch.ops.simt_tests_checked.gpu(x), module.with_kernel(x))
+
+
+@pytest.mark.slow
+def test_operators_that_cpp_sources_register():
+    """Is only one build of them registered, so that the module can be called with the checks on?"""
+    cpp = """
+    #include <torch/library.h>
+    at::Tensor twice(const at::Tensor& x);
+    TORCH_LIBRARY(simt_tests_cpp, m) { m.def("twice", &twice); }
+    """
+    cuda = """
+    __global__ void double_it(float* y) { y[threadIdx.x] *= 2; }
+    at::Tensor twice(const at::Tensor& x) {
+      auto y = x.clone();
+      double_it<<<1, y.numel()>>>(y.data_ptr<float>());
+      return y;
+    }
+    """
+    module = simt.load_inline("cpp_registers", cpp, cuda, functions=["twice"])
+    with simt.check() as report:
+        assert module.twice(torch.ones(3)).tolist() == [2.0] * 3
+    assert not report.findings and torch.ops.simt_tests_cpp.twice(torch.ones(3)).tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("source, remedy", [(OPERATORS, "is_python_module=False"), ("", "define a PYBIND11_MODULE")])
+def test_sources_that_bind_nothing(source, remedy):
+    """Does the message name what these sources lack to be a module?"""
+    with pytest.raises(simt.CompileError, match=remedy):
+        simt.load_inline("unbound", "", source)
 
 
 @pytest.mark.slow
@@ -317,6 +391,7 @@ def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_pat
     assert cache.has_entry("object", "two") and sorted(shared.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_binding_that_was_compiled_before_is_not_compiled_again():
     """Is the unit of the bindings taken from the cache where the declarations and names are the same?"""
     stamp = time.time_ns()

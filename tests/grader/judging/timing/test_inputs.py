@@ -103,6 +103,41 @@ def test_what_takes_long_to_draw_is_rolled(monkeypatch, made):
     assert torch.equal(slow.ours[0][0].flatten().sort().values, first.flatten().sort().values)
 
 
+STRIDED = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, turned, repeated):
+        return turned * repeated
+
+def get_inputs():
+    return [torch.rand(30, 20).T, torch.rand(20, 1).expand(20, 30)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize("slow_draw_s", [0.0, 100.0], ids=["rolled", "drawn"])
+def test_inputs_are_timed_with_the_strides_of_the_file(monkeypatch, tmp_path, slow_draw_s):
+    """Do the submission and its rivals get transposed and repeated inputs, new ones each round, with right values?"""
+    monkeypatch.setattr(timed, "SLOW_DRAW_S", slow_draw_s)
+    path = tmp_path / "strided.py"
+    path.write_text(STRIDED)
+    read = problem.read(path)
+    made = make(read, read.full(), 2)
+    other = make_room(made)
+    made.add(other)
+    before = [value.clone() for value in made.theirs[1]]
+    made.refresh([0, 1])
+    made.give([0, 1])
+    assert not made.find_modified([0, 1])
+    for each in (made.ours[1], made.theirs[1], other[1], made.again(1)):
+        assert [value.stride() for value in each] == [(1, 20), (1, 0)]
+        assert all(map(torch.equal, each, made.again(1)))
+    assert not any(map(torch.equal, made.theirs[1], before))
+
+
 # --- memory in a worker, as the worker tells of it ---
 
 
@@ -168,3 +203,19 @@ def _turned(location):
 
 def _lost(location):
     return protocol.Location(location.dtype, location.shape, location.strides, b"?" * 64, location.offset)
+
+
+def test_memory_with_the_strides_of_the_file_is_mapped(tmp_path, monkeypatch):
+    """Is a worker's transposed and repeated room what was asked for, and a contiguous one in its place refused?"""
+    path = tmp_path / "strided.py"
+    path.write_text(STRIDED)
+    read = problem.read(path)
+    made = TimedInputs(read, read.full(), 7, 1, device="cpu")
+    rooms = make_room(made)[0]
+    plain = torch.empty(20, 30)
+    memory = Memory(turned=rooms[0], repeated=rooms[1], plain=plain)
+    monkeypatch.setattr(timed.protocol, "Foreign", lambda: memory)
+    made.map(protocol.Prepared([[at("turned", rooms[0]), at("repeated", rooms[1])]]))
+    assert all(map(torch.equal, rooms, made.again(0)))
+    with pytest.raises(NoResult, match="strides"):
+        made.map(protocol.Prepared([[at("plain", plain), at("repeated", rooms[1])]]), submission=True)

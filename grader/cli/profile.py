@@ -1,0 +1,78 @@
+"""The commands `grader profile` and `grader compare`: requests, operations and predicted times, in words."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from grader.cli.check import find_subject, subject_options
+from grader.cli.options import FileCommand
+from grader.cli.statuses import CANNOT, PASSED
+
+EXITS = """
+\b
+Exit status:
+    0  the figures are shown
+    2  wrong usage: there is no such file, problem or GPU
+    3  a kernel cannot be counted
+  130  interrupted
+"""
+device_option = click.option(
+    "--gpu", default="H200", show_default=True, metavar="NAME", callback=lambda *one: check_gpu(one[-1]),
+    help="The GPU whose time is predicted.",
+)  # fmt: skip
+
+
+def check_gpu(name: str) -> str:
+    """Return the name of a GPU unchanged. Raises BadParameter for one whose figures are not known."""
+    from simt.counting.time_model import GPUS
+
+    if name not in GPUS:
+        raise click.BadParameter(f"The GPU {name!r} is unknown. Choose one of {', '.join(GPUS)}.")
+    return name
+
+
+@click.command(cls=FileCommand, epilog=EXITS)
+@subject_options
+@device_option
+def profile(what: str, problem: str | None, gpu: str) -> None:
+    """Count a kernel's memory requests and operations and predict its time on a GPU.
+
+    NAME is a problem of the course: groupnorm means kernels_student/groupnorm.py. The words are those that
+    grader.profile shows in a notebook; where there is a GPU, the kernel is timed, too.
+    """
+    from grader.notebook import profile as profiles
+
+    find_subject(what, problem)
+    sys.exit(_show(lambda: profiles.profile(what, gpu, problem)))
+
+
+@click.command(cls=FileCommand, epilog=EXITS)
+@click.argument("first", metavar="NAME|FILE")
+@click.argument("second", metavar="NAME|FILE")
+@click.option(
+    "--problem", metavar="NAME|FILE", help="The problem, where the kernels' files do not tell which one it is."
+)
+@device_option
+def compare(first: str, second: str, problem: str | None, gpu: str) -> None:
+    """Put the figures of two kernels side by side: which one is predicted to be faster, and what has changed."""
+    from grader.notebook import profile as profiles
+
+    for what in (first, second):
+        find_subject(what, problem)
+    sys.exit(_show(lambda: profiles.compare(first, second, gpu, problem)))
+
+
+def _show(count: Callable) -> int:
+    """Print what `count` returns. Returns the exit status."""
+    from grader.cli.parts import Printer
+    from grader.notebook.check import CannotCheck
+
+    try:
+        Printer().print(count().parts(pictures=False))
+    except CannotCheck as error:
+        click.echo(str(error), err=True)
+        return CANNOT
+    return PASSED

@@ -1,0 +1,65 @@
+"""Keep the last check of each kernel in a file, from which a later command shows the next hint without running it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from grader.classroom.files import replace_file
+from grader.diagnosis.fault_localization import Lead
+from grader.notebook import cells, spare_worker
+from grader.verdict import Verdict
+from simt.toolchain.cache import trim_folder, user_cache
+
+KEPT = 100  # files
+
+
+class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
+    """A check. key: a digest of all that the verdict depends on. repeats: whether the same would come out again.
+
+    lead: the line that fault localization found. given: how many hints were given.
+    """
+
+    key: str
+    repeats: bool
+    verdict: Verdict
+    lead: Lead | None
+    given: int
+
+
+class Place:
+    """Where the last check of one kernel is kept, and the key that it has now."""
+
+    def __init__(self, subject: cells.Subject, case: str | None, seed: int):
+        path = os.path.realpath(subject.path)
+        named = "\0".join([path, str(subject.problem_file), case or "", str(seed)])
+        self.file = folder() / f"{hashlib.sha256(os.fsencode(named)).hexdigest()[:16]}.json"
+        self.key = spare_worker.key(subject.text, subject.problem_file, (path, case, seed))
+        self.is_whole = spare_worker.self_contained(subject.text, subject.path.parent)
+
+    def read(self) -> KeptCheck | None:
+        """Return the last check, of the present kernel or of an earlier text; None where none can be read."""
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.decode(self.file.read_bytes(), type=KeptCheck)
+        return None
+
+    def is_of_this(self, kept: KeptCheck | None) -> bool:
+        """Return whether a check is of the present kernel, which reads no other file."""
+        return kept is not None and kept.key == self.key and self.is_whole
+
+    def write(self, verdict: Verdict, lead: Lead | None, given: int) -> None:
+        """Keep a check in place of the last one. Where it cannot be written, the next command checks anew."""
+        kept = KeptCheck(key=self.key, repeats=spare_worker.keepable(verdict), verdict=verdict, lead=lead, given=given)
+        with contextlib.suppress(OSError, UnicodeEncodeError):  # a full disk, half a character
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self.file, msgspec.json.encode(kept).decode())
+            trim_folder(self.file.parent, KEPT)
+
+
+def folder() -> Path:
+    """Return the folder with one file for each kernel."""
+    return user_cache() / "grader" / "checks"

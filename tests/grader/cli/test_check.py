@@ -1,0 +1,219 @@
+"""Do `grader check`, `hint`, `profile` and `compare` show in a terminal what a notebook shows?"""
+
+import functools
+import re
+import shutil
+
+import msgspec
+import pytest
+
+from grader.cli import parts, statuses
+from grader.diagnosis import hints
+from grader.diagnosis.background import Looking
+from grader.diagnosis.fault_localization import Lead
+from grader.notebook import cells, check, kept_checks
+from grader.notebook import profile as profiles
+from grader.paths import ROOT
+from grader.problems import exercises
+from grader.reports import feedback, terminal
+from grader.reports.feedback import Code, Words
+from tests.grader.cli.commands import run
+from tests.grader.notebook.verdicts import SOURCE, SPECIMENS, cpu_only, plain, verdict_of  # noqa: F401 - a fixture
+
+WRONG = SPECIMENS / "conv2d_last_row_not_written.py"
+
+
+@pytest.fixture(autouse=True)
+def checks(tmp_path, monkeypatch):
+    """The folder of kept checks: another one for each test, and a notebook's memory that is empty."""
+    monkeypatch.setattr(kept_checks, "folder", lambda: tmp_path / "checks")
+    for memory in (check._kept, check._given):
+        memory.clear()
+    return tmp_path / "checks"
+
+
+@pytest.fixture
+def graded(monkeypatch):
+    """The names of the kernels that are graded; each fails with wrong values in two cases and the line 3."""
+    names = []
+
+    def fail(subject, case, seed, drawn=True):
+        names.append(subject.name)
+        return verdict_of(), [], Looking()
+
+    monkeypatch.setattr(check, "run", fail)
+    return names
+
+
+def written(tmp_path, text: str = SOURCE):
+    path = tmp_path / "groupnorm.py"
+    path.write_text(text)
+    return path
+
+
+def test_the_terminal_says_what_the_notebook_says():
+    """Has `grader check` each line that grader.check has, with its own way to the next hint?"""
+    result = run("check", "groupnorm")
+    told = repr(check.check("groupnorm"))
+    assert result.exit_code == statuses.NOT_ATTEMPTED and "not attempted" in told and "failed" not in told
+    assert result.stdout.splitlines()[:-1] == told.splitlines()[:-1]
+    assert result.stdout.splitlines()[-1].startswith("`grader hint groupnorm` shows a hint")
+
+
+def test_hints_advance_with_each_call(graded, tmp_path):
+    """Does each hint, and each check of an unchanged file, give one more, and is the kernel graded only once?"""
+    path, expected = written(tmp_path), hints.of(verdict_of())
+    first = run("check", path)
+    assert first.exit_code == statuses.FAILED and not any(hint in first.stdout for hint in expected)
+    for number, hint in enumerate(expected[:2], 1):
+        result = run("hint", path)
+        assert result.stdout.splitlines() == [f"Hint {number} of {len(expected)}", *hint.splitlines()]
+    again = run("check", path)
+    assert all(hint in again.stdout for hint in expected[:3]) and expected[3] not in again.stdout
+    assert "has not changed since the last check" in again.stdout
+    assert "\n".join(first.stdout.splitlines()[:-1]) in again.stdout
+    assert graded == ["groupnorm.py"]
+    for _ in expected:
+        last = run("hint", path)
+    assert last.stdout == "That was the last hint.\n"
+
+
+def test_hints_go_on_after_an_edit_that_does_not_help(graded, tmp_path):
+    """Is an edited kernel graded again, and do its hints go on where the same ones were left?"""
+    path, expected = written(tmp_path), hints.of(verdict_of())
+    run("hint", path)
+    written(tmp_path, SOURCE + "# edited\n")
+    result = run("check", path)
+    assert len(graded) == 2 and "has not changed" not in result.stdout
+    assert expected[0] in result.stdout and expected[1] not in result.stdout
+    assert run("hint", path).stdout.splitlines()[1] == expected[1].splitlines()[0]
+
+
+def test_a_hint_on_a_kernel_that_was_not_checked_begins_with_the_verdict(graded, tmp_path):
+    """Does the first `grader hint` show the verdict, then the hint?"""
+    result = run("hint", written(tmp_path))
+    assert result.stdout.startswith("groupnorm: failed\n") and hints.of(verdict_of())[0] in result.stdout
+
+
+@pytest.mark.parametrize("sandbox", ["none: the submission could read files", "bubblewrap: no network"])
+def test_a_kernel_that_ran_without_a_sandbox_is_told_so(monkeypatch, tmp_path, sandbox):
+    """Does standard error say so, and say nothing where there was a sandbox?"""
+    verdict = msgspec.structs.replace(verdict_of(), sandbox=sandbox)
+    monkeypatch.setattr(check, "run", lambda *_, **__: (verdict, [], Looking()))
+    result = run("check", written(tmp_path))
+    assert result.stderr == (f"{terminal.UNPROTECTED}\n" if sandbox.startswith("none") else "")
+
+
+def test_the_line_is_shown_when_the_search_for_it_ends(monkeypatch, tmp_path):
+    """Where the line is found after the verdict, is it added once, and shown by the next check with the verdict?"""
+    lead = Lead(3, 0, "Line 3 reads one element too far.", "token")
+
+    class Late(Looking):
+        """A search that runs until it is waited for."""
+
+        def __init__(self):
+            super().__init__()
+            self.done = False
+
+        running = property(lambda self: not self.done)  # type: ignore[assignment]
+
+        def wait(self):
+            self.done = True
+            return lead
+
+    monkeypatch.setattr(check, "run", lambda *_, **__: (verdict_of(), [], Late()))
+    path = written(tmp_path)
+    first = run("check", path).stdout
+    assert first.count(lead.words) == 1 and first.index("Stage correct") < first.index(lead.words)
+    assert first.splitlines()[-1].startswith("`grader hint ") and "still running" not in first
+    assert run("hint", path).stdout.splitlines()[1] == hints.of(verdict_of())[0].splitlines()[0]
+    assert run("check", path).stdout.count(lead.words) == 1
+
+
+def test_a_kept_check_that_cannot_be_read_is_made_again(graded, tmp_path, checks):
+    """Is a damaged file, and a folder in its place, no more than another grading?"""
+    path = written(tmp_path)
+    run("check", path)
+    [file] = checks.iterdir()
+    file.write_text("{")
+    assert run("check", path).exit_code == statuses.FAILED and len(graded) == 2
+    file.unlink()
+    file.mkdir()
+    assert run("check", path).exit_code == statuses.FAILED and len(graded) == 3
+
+
+@pytest.mark.parametrize("command", ["check", "hint", "profile"])
+@pytest.mark.parametrize(
+    "named, meant",
+    [
+        ("gruopnorm", "Did you mean groupnorm?"),
+        ("logsumexp_backwards.py", "Did you mean logsumexp_backward?"),
+        (ROOT / "kernels_student" / "matmull.py", "Did you mean " + str(ROOT / "kernels_student" / "matmul.py") + "?"),
+        ("xyz", f"The problems are {', '.join(exercises.exercises())}."),
+    ],
+)
+def test_a_mistyped_name_is_one_sentence(command, named, meant):
+    """Does a name that does not exist end with status 2 and the name that is most like it?"""
+    result = run(command, named)
+    assert result.exit_code == statuses.USAGE
+    assert result.output == f"Error: There is no file and no problem named {named}. {meant}\n"
+
+
+def test_an_unknown_gpu_is_named():
+    """Does a GPU without figures end with status 2 and the names of those that have some?"""
+    result = run("compare", "groupnorm", "matmul", "--gpu", "H20")
+    assert result.exit_code == statuses.USAGE and "Choose one of T4, A100" in result.output
+
+
+def test_parts_are_printed_as_text_in_pieces(capsys):
+    """Is what is printed in two pieces the same as all of it at once?"""
+    first = [Words("title", "title"), Code([(1, "x", True)])]
+    second = [Words("what to know", "soft"), Words("a lead", "lead"), Words("text")]
+    printer = parts.Printer()
+    printer.print(first)
+    printer.print(second)
+    assert capsys.readouterr().out == feedback.as_text(first + second) + "\n"
+
+
+@pytest.mark.slow
+@cpu_only
+def test_a_wrong_kernel_is_shown_as_in_the_notebook(tmp_path):
+    """For wrong values, has the terminal the notebook's words, the wrong line marked among them?"""
+    path = tmp_path / WRONG.name
+    shutil.copy(WRONG, path)
+    result = run("check", path, "--problem", "conv2d")
+    told = feedback.as_text(check.check(path, problem="conv2d").parts(pictures=False))
+    assert result.exit_code == statuses.FAILED
+    assert re.findall(r"^→.*$", result.stdout, re.MULTILINE) == ["→ 16 │     if (oy >= OH - 1) return;"]
+    assert result.stdout.splitlines()[:-1] == told.splitlines()[:-1]
+
+
+@pytest.mark.slow
+@cpu_only
+def test_profiles_are_shown_as_in_the_notebook(monkeypatch):
+    """Do `grader profile` and `grader compare` print the words of grader.profile and grader.compare?"""
+    count = profiles._counted
+    counted = functools.cache(lambda path, device: count(cells.subject(path), device))  # it takes seconds
+    monkeypatch.setattr(profiles, "_counted", lambda subject, device: counted(str(subject.path), device))
+    steps = [str(path) for path in sorted((ROOT / "kernels_ref" / "groupnorm" / "steps").glob("*.py"))[:2]]
+    profile, compared = run("profile", steps[0], "--gpu", "T4"), run("compare", *steps, "--gpu", "T4")
+    assert profile.exit_code == compared.exit_code == statuses.PASSED
+    expected = feedback.as_text(profiles.profile(steps[0], "T4").parts(pictures=False))
+    assert profile.output == expected + "\n" and "predicted on the T4" in expected
+    assert compared.output == feedback.as_text(profiles.compare(steps[0], steps[1], "T4").parts(pictures=False)) + "\n"
+
+
+@pytest.mark.slow
+@cpu_only
+def test_a_kernel_that_cannot_be_counted_is_one_sentence(tmp_path):
+    """Does `grader profile` of a file that does not build end with status 3 and one sentence?"""
+    path = written(tmp_path, "class ModelNew: ...\n")
+    result = run("profile", path, "--problem", "groupnorm")
+    assert result.exit_code == statuses.CANNOT and "cannot be counted" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_names_in_messages_are_those_of_commands():
+    """Is the sentence on a file whose problem is unknown about the command line's option?"""
+    result = run("check", cells.__file__)
+    assert result.exit_code == statuses.USAGE and "--problem" in result.output and "problem=" not in result.output
