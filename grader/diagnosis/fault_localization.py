@@ -83,7 +83,7 @@ def lead(
 def remake_cases(path: Path, verdict: Verdict) -> list[SearchCase]:
     """Return the cases to try, made on the CPU from the verdict's seed. path: of the problem's model.py."""
     from grader.judging.gradients import compute_expected_gradients
-    from grader.judging.trial import Trial
+    from grader.judging.trial import prepare_trial
     from grader.problems import problem as problems
 
     problem, stage = problems.read(path), verdict.first_problem
@@ -92,7 +92,7 @@ def remake_cases(path: Path, verdict: Verdict) -> list[SearchCase]:
     trials = []
     for case in choose_cases(problem.cases(), went):
         instance = problem.instantiate(case, verdict.seed, "cpu")
-        trials.append(Trial(case, instance, instance.expected(), instance.eager(), instance.noise()))
+        trials.append(prepare_trial(case, instance))
         if stage.name is StageName.gradient:
             trials[-1].gradients = compute_expected_gradients(problem, trials[-1], verdict.seed)
     return make_search_cases(problem, stage, trials)

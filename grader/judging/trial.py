@@ -116,4 +116,5 @@ class Trial:
 
 def prepare_trial(case: Case, instance: Instance) -> Trial:
     """Return the case with its expected outputs. Raises ProblemError where Model raises."""
-    return Trial(case, instance, instance.expected(), instance.eager(), instance.noise())
+    expected = instance.expected()
+    return Trial(case, instance, expected, instance.eager(), instance.noise(expected))

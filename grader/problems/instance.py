@@ -61,12 +61,12 @@ class Instance:
             # A model that insists on its own dtype inside has no float64 form: its own result is all there is.
             return [out.double() if out.is_floating_point() else out for out in self.eager()]
 
-    def noise(self) -> list[torch.Tensor]:
+    def noise(self, expected: list[torch.Tensor]) -> list[torch.Tensor]:
         """Return how far each output moves (float32, absolute) when every input and weight is off by one rounding.
 
         This is the error that no float32 implementation can be blamed for; tolerance.tolerance() is built on it.
+        expected: what expected() returned.
         """
-        expected = self.expected()
         try:
             moved = self._run_double(rounding=self._unit())
         except ProblemError:

@@ -10,6 +10,8 @@ import torch
 from grader.worker import protocol
 from grader.worker.layout import change_values, view_memory
 
+MOST_AT_ONCE = 2**28  # random numbers drawn at once: a copy more of the largest inputs does not fit some GPUs
+
 
 def flatten(outputs: object) -> list[torch.Tensor]:
     """Return a model's result as a list of tensors, from any nest of tuples, lists and dicts of tensors and numbers."""
@@ -120,7 +122,7 @@ def perturb(model: torch.nn.Module, inputs: list, unit: float) -> None:
     floating = [value for value in [*inputs, *model.parameters()] if is_floating(value)]
     for number, tensor in enumerate(floating):
         generator = torch.Generator(tensor.device).manual_seed(number)
-        memory = view_memory(tensor.detach())
-        noise = torch.randn(memory.shape, dtype=tensor.dtype, device=tensor.device, generator=generator)
         with torch.no_grad():
-            memory.mul_(noise.mul_(unit).add_(1))
+            for part in view_memory(tensor.detach()).split(MOST_AT_ONCE):
+                noise = torch.randn(part.shape, dtype=tensor.dtype, device=tensor.device, generator=generator)
+                part.mul_(noise.mul_(unit).add_(1))

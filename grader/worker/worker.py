@@ -327,10 +327,10 @@ class Worker:
             with torch.no_grad():
                 outputs = [model(*self.prepared[index]) for index in indices]
         ended = self.device.mark_time()
-        # while the GPU still works
+        # first of all: what follows belongs to the way back, also where the GPU has waited for the host and is done
+        self.device.synchronise()
         self.held = [flatten(outputs[n % len(outputs)]) for n in range(len(command.indices))]
         located = self.device.locate(self.held)
-        self.device.synchronise()
         seconds = begun.elapsed_time(ended) / 1e3 if begun is not None and ended is not None else 0.0
         return protocol.Timed(located, seconds)
 

@@ -67,7 +67,7 @@ def tolerance(instance, expected):
     the largest output are allowed where both happen to be exact. Where TF32 is requested, eager's result is TF32's and
     no kernel may be more than twice as far off.
     """
-    (eager,), (noise,) = instance.eager(), instance.noise()
+    (eager,), (noise,) = instance.eager(), instance.noise(instance.expected())
     measured = max(error_of(eager, expected), noise.nan_to_num(0.0).max().item())
     return (2 if instance.precision == "tf32" else 8) * measured + 4 * torch.finfo(
         torch.float32

@@ -34,7 +34,7 @@ def trials():
             made[name] = []
             for case in read.cases():
                 instance = read.instantiate(case, seed=11)
-                answers = instance.expected(), instance.eager(), instance.noise()
+                answers = instance.expected(), instance.eager(), instance.noise(instance.expected())
                 made[name].append((case, variants(name, instance), *answers))
         return made[name]
 
@@ -131,7 +131,7 @@ def test_the_previous_answer_fails(name, trials):
     case = trials(name)[2][0]
     read = problem.read(KERNELS_REF / name / "model.py")
     mine, other = read.instantiate(case, seed=1), read.instantiate(case, seed=2)
-    difference = tolerance.compare(other.eager(), mine.expected(), mine.eager(), case, mine.noise())
+    difference = tolerance.compare(other.eager(), mine.expected(), mine.eager(), case, mine.noise(mine.expected()))
     assert difference.reason == "wrong_values"
 
 
@@ -405,7 +405,7 @@ def test_classes_are_not_mixed(precision):
     read = problem.read(KERNELS_REF / "conv2d_tensor_core" / "model.py", {"PRECISION": repr(precision)})
     case = next(case for case in read.cases() if case.name == "power of two")
     instance = read.instantiate(case, seed=5)
-    answers = instance.expected(), instance.eager(), case, instance.noise()
+    answers = instance.expected(), instance.eager(), case, instance.noise(instance.expected())
     (x,), layer = instance.inputs, instance.model.conv
     right = {"fp32": ["same"], "tf32": ["same", "tf32"]}[precision]
     for rounded in (numerics.same, numerics.tf32, numerics.cut, numerics.bfloat16):
@@ -424,7 +424,7 @@ def test_cut_pixels_are_told_though_weights_are_rounded(seed):
     read = problem.read(KERNELS_REF / "conv2d_tensor_core" / "model.py")
     case = next(case for case in read.cases() if case.name == "nothing cancels")
     instance = read.instantiate(case, seed=seed)
-    answers = instance.expected(), instance.eager(), case, instance.noise()
+    answers = instance.expected(), instance.eager(), case, instance.noise(instance.expected())
     (x,), layer = instance.inputs, instance.model.conv
     assert tolerance.compare(numerics.conv(x, layer, numerics.tf32), *answers) is None
     difference = tolerance.compare(numerics.conv(numerics.cut(x), layer, numerics.tf32), *answers)
