@@ -22,13 +22,14 @@ from grader.paths import KERNELS_REF
 from grader.problems import problem
 from grader.reports import terminal
 from grader.verdict import Outcome, Status, Verdict, from_json, to_json
+from tests.slowness import slowness
 
 HERE = Path(__file__).parent / "specimens"
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))
 BROKEN = tomllib.loads((HERE / "broken_references.toml").read_text(encoding="utf-8"))
 FOREIGN = sorted((HERE / "foreign").glob("*.py"))
 SEED = 20  # of inputs and weights: what is seen in the values is the same every time
-SECONDS = 30.0  # for what is not endless; slow machines need some of it
+SECONDS = 30.0  # on a usual machine, for what is not endless
 MARK = "SPECIMEN"  # an environment variable by which every process of a grading is found
 
 pytestmark = pytest.mark.skipif(
@@ -54,7 +55,7 @@ def graded(path: Path, problem_file: Path, monkeypatch, seconds: float = SECONDS
     """The verdict on a file, after checks that hold for every verdict."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv(MARK, mark)
-    verdict = grade(path, problem=problem_file, seed=SEED, limits=Limits(own=seconds), **options)
+    verdict = grade(path, problem=problem_file, seed=SEED, limits=Limits(own=seconds * slowness()), **options)
     assert not alive(mark), "the grader left processes behind"
     assert from_json(to_json(verdict)).outcome is verdict.outcome
     assert grade_command.exit_code(verdict) in documented_exits()

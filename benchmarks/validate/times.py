@@ -370,16 +370,19 @@ def dishonest(only: str, part: slice) -> None:
 
 
 def keep(part: str, rows: dict, merge: bool = False) -> None:
-    """Write one part of the data file; merge: what it has of other files stays."""
+    """Write one part of the data file; merge: other files keep their rows, each of which says where it was measured."""
     data = json.loads(DATA.read_text(encoding="utf-8")) if DATA.exists() else {}
-    before = data.get(part, {}).get("rows", {}) if merge else {}
-    data[part] = {"machine": describe_machine(), "rows": before | rows}
+    machine = describe_machine()
+    if merge:
+        rows = {name: {"gpu": machine["gpu"], "date": machine["date"]} | row for name, row in rows.items()}
+        rows = data.get(part, {}).get("rows", {}) | rows
+    data[part] = {"machine": machine, "rows": rows}
     DATA.write_text(json.dumps(data, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-REFERENCE_HEADS = ["file", "judge: ms", "events: ms", "judge / events", "rounds", "seconds"]
+REFERENCE_HEADS = ["file", "judge: ms", "events: ms", "judge / events", "rounds", "seconds", "GPU, date"]
 REPEAT_HEADS = ["kernel", "repetitions", "least ms", "median ms", "most ms", "spread", "seen as slower"]
 DISHONEST_HEADS = ["file", "outcome", "reason", "times eager, as reported", "paid"]
 
@@ -392,12 +395,21 @@ def is_near(row: dict) -> bool:
 def make_reference_rows(rows: dict[str, dict]) -> list[list[str]]:
     found = []
     for name, row in sorted(rows.items()):
+        measured = f"{row['gpu'].removeprefix('NVIDIA ')}, {row['date']}" if "gpu" in row else ""
         if "ms" not in row or not row["events_ms"]:
-            found.append([name, row.get("failed", "?")[:60], "", "", "", ""])
+            found.append([name, row.get("failed", "?")[:60], "", "", "", "", measured])
             continue
         ratio = f"{row['ms'] / row['events_ms']:.3f}"
         found.append(
-            [name, f"{row['ms']:.4g}", f"{row['events_ms']:.4g}", ratio, f"{row['rounds']}", f"{row['seconds']}"]
+            [
+                name,
+                f"{row['ms']:.4g}",
+                f"{row['events_ms']:.4g}",
+                ratio,
+                f"{row['rounds']}",
+                f"{row['seconds']}",
+                measured,
+            ]
         )
     return found
 

@@ -107,7 +107,7 @@ _shared: dict[int, tuple[int, bytes] | None] = {}  # address and handle of alloc
 
 def locate(tensor: torch.Tensor) -> Location | None:
     """Return where a tensor of this process lies; None if that memory cannot be shared."""
-    if tensor.device.type != "cuda" or tensor.layout is not torch.strided:
+    if not tensor.is_cuda or tensor.layout is not torch.strided:
         return None
     pointer, buffer = tensor.data_ptr(), ctypes.c_uint64()
     if _driver().cuPointerGetAttribute(ctypes.byref(buffer), BUFFER_ID, ctypes.c_uint64(pointer)):

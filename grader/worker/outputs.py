@@ -23,6 +23,8 @@ def find_floating(output: object) -> list[torch.Tensor]:
 
 def _find_tensors(output: object) -> list[torch.Tensor]:
     """Return the tensors in an output by the judge's rule for Model's; kind_of reports what is not a tensor."""
+    if isinstance(output, torch.Tensor):  # the usual case, by itself: timed calls come by here
+        return [output]
     found = protocol.tensors(output, "cuda" if torch.cuda.is_available() else "cpu")
     return [tensor for tensor in found if isinstance(tensor, torch.Tensor)]
 

@@ -20,6 +20,7 @@ from grader.worker import protocol, sandbox
 from grader.worker.channel import Channel, ChannelError
 from grader.worker.worker import Worker
 from tests.grader.scaffold import PROBLEM, RIGHT, forward
+from tests.slowness import slowness
 
 
 def start_in_thread(*_: object, **__: object) -> sandbox.Process:
@@ -59,7 +60,7 @@ def recordings(tmp_path_factory) -> list[replays.Recording]:
 
 @pytest.mark.slow
 def test_mutated_messages_do_no_harm(recordings):
-    counts = fuzz.Counts()
+    counts = fuzz.Counts(slowness())
     fuzz.fuzz_messages(recordings, 150, 1, counts)
     assert not counts.wrong, "\n".join(counts.wrong)
     assert sum(counts.seen.values()) == 150 and counts.seen["failed crash"] < 120
@@ -71,13 +72,13 @@ def test_a_judge_that_raises_and_one_that_takes_any_value_are_noticed(recordings
     def fail(*_: object) -> None:
         raise ValueError("planted")
 
-    counts = fuzz.Counts()
+    counts = fuzz.Counts(slowness())
     monkeypatch.setattr("grader.judging.findings.of_failure", fail)
     fuzz.fuzz_messages(recordings, 40, 2, counts)
     assert any("grader_error" in one for one in counts.wrong)
     monkeypatch.undo()
     monkeypatch.setattr(session.tolerance, "compare", lambda *_: None)
-    counts, right = fuzz.Counts(), recordings[0]
+    counts, right = fuzz.Counts(slowness()), recordings[0]
     outputs = [n for n, one in enumerate(right.messages) if right.counted[n] and fuzz._results(_decode(one).reply)]
     result = fuzz._results(_decode(right.messages[outputs[0]]).reply)[0]
     assert result.data
@@ -97,7 +98,7 @@ def _decode(message: bytes) -> protocol.Answer:
 
 
 def test_mutated_submissions_do_no_harm():
-    counts = fuzz.Counts()
+    counts = fuzz.Counts(slowness())
     fuzz.fuzz_submissions(fuzz.read_submissions(), 60, 0, 1, counts)
     assert not counts.wrong, "\n".join(counts.wrong)
     assert counts.seen["contract: kept"] > 10
@@ -106,17 +107,17 @@ def test_mutated_submissions_do_no_harm():
 @pytest.mark.parametrize("part", ["a", "f(", "<<<", "f(a ", "* ", "k<<<1,1>>>("])
 def test_a_line_of_a_hundred_thousand_characters_costs_a_report_little(part, tmp_path):
     text = f'{RIGHT}\nCUDA = r"""__global__ void f(float* y) {{\n{part * (100_000 // len(part))}\n}}"""\n'
-    source, counts = fuzz.contract.Source(tmp_path / "it.py", text, ""), fuzz.Counts()
+    source, counts = fuzz.contract.Source(tmp_path / "it.py", text, ""), fuzz.Counts(slowness())
     for seed in range(40):
         verdict = fuzz._make_verdict(random.Random(seed), source.path, "groupnorm", source)
         fuzz.report(verdict, text, "it", counts)
-    assert not [one for one in counts.wrong if "raised" in one] and counts.longest["reports"] < 5
+    assert not [one for one in counts.wrong if "raised" in one] and counts.longest["reports"] < 5 * slowness()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_more_mutations_do_no_harm_and_leave_nothing_running():
-    counts, before = fuzz.Counts(), fuzz.count_resources()
+    counts, before = fuzz.Counts(slowness()), fuzz.count_resources()
     recorded = [replays.record(ROOT / path, None, fuzz.SEED) for path, name in fuzz.RECORDED if name is None]
     fuzz.fuzz_messages(recorded, 200, 3, counts)
     fuzz.fuzz_submissions(fuzz.read_submissions(), 150, 3, 3, counts)

@@ -16,8 +16,9 @@ from grader.problems import exercises, problem
 from grader.problems.cases import Case, ProblemError
 from grader.verdict import Outcome, Reason, Status
 from tests.grader.scaffold import PROBLEM, RIGHT, forward, line_of
+from tests.slowness import slowness
 
-OWN = 3.0  # seconds a submission has for itself
+OWN = 3.0 * slowness()  # seconds a submission has for itself
 
 FUNCTION = """
 import os, sys, time
