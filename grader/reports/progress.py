@@ -29,7 +29,9 @@ COURSE = {  # in the course's order: problem -> the lesson that sets it
     "ratio_interval": "lesson 10",
     "mend_layernorm": "lesson 11",
 }
-BACKWARDS = "lesson 7"  # sets each NAME_backward
+BACKWARDS = "lesson 7"  # sets each NAME_backward whose problem was set before
+CORE_BACKWARDS = ["bias_scale_sigmoid_backward", "logsumexp_backward", "groupnorm_backward"]
+OPTIONAL = {"matmul"}  # and every other NAME_backward of the course
 NOT_TRIED = "not tried yet"
 STAGES = list(StageName)
 LOCK_TIMEOUT_S = 10.0  # another process may be writing the same file
@@ -286,22 +288,33 @@ def _record(state: State, name: str, mark: Mark) -> list[str]:
 
 def names() -> list[str]:
     """Return the exercises in the order of the lessons that set them, then those of an instructor, which no lesson
-    sets.
+    sets, and at last the optional ones.
     """
     from grader.problems import exercises
 
-    order = sorted(
-        [*COURSE, *(name + exercises.BACKWARD for name in COURSE)], key=lambda name: int(_where(name).split()[-1])
-    )
+    every = [*COURSE, *CORE_BACKWARDS, *(name + exercises.BACKWARD for name in COURSE)]
+    order = sorted(dict.fromkeys(every), key=lambda name: int(_where(name).split()[-1]))
     found = exercises.exercises()
-    return [name for name in order if name in found] + [name for name in found if name not in order]
+    listed = [name for name in order if name in found] + [name for name in found if name not in order]
+    return sorted(listed, key=is_optional)
+
+
+def is_optional(name: str) -> bool:
+    """Return whether the course goes on without this exercise."""
+    from grader.problems import exercises
+
+    problem = name.removesuffix(exercises.BACKWARD)
+    return name in OPTIONAL or (problem != name and problem in COURSE and name not in CORE_BACKWARDS)
 
 
 def _where(name: str) -> str:
     """Return the lesson that sets a problem; empty if none does."""
     from grader.problems import exercises
 
-    return COURSE.get(name, BACKWARDS if name.endswith(exercises.BACKWARD) else "")
+    if name in COURSE or not name.endswith(exercises.BACKWARD):
+        return COURSE.get(name, "")
+    forward = COURSE.get(name.removesuffix(exercises.BACKWARD), "")
+    return max(forward, BACKWARDS, key=lambda lesson: int(lesson.split()[-1]) if lesson else 0)
 
 
 # --- showing ---------------------------------------------------------------------------------------------------------
@@ -316,6 +329,7 @@ class Row(msgspec.Struct, frozen=True):
     tries: str
     when: str
     passed: bool
+    optional: bool = False
 
 
 class Progress:
@@ -338,10 +352,13 @@ class Progress:
         """The sentences below the table."""
         if not self.rows:
             return self.warnings
-        solved = sum(row.passed for row in self.rows)
-        count = f"{solved} of {len(self.rows)} problems solved."
         improved = [f"Since you last looked: {'; '.join(self.improved)}."] if self.improved else []
-        return [*self.warnings, count, *improved, self.next]
+        return [*self.warnings, self._count(), *improved, self.next]
+
+    def _count(self) -> str:
+        core, optional = ([row.passed for row in self.rows if row.optional is which] for which in (False, True))
+        count = f"{sum(core)} of {len(core)} exercises solved"
+        return f"{count}, and {sum(optional)} of {len(optional)} optional ones." if optional else f"{count}."
 
     def __str__(self) -> str:
         if not self.rows:
@@ -395,11 +412,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _row(name: str, entry: Entry | None) -> Row:
-    where = _where(name)
+    optional = is_optional(name)
+    where = f"{_where(name)}, optional" if optional else _where(name)
     if entry is None:
-        return Row(name, where, NOT_TRIED, "", "", False)
+        return Row(name, where, NOT_TRIED, "", "", False, optional)
     passed = entry.best.outcome is Outcome.passed
-    return Row(name, where, str(entry.best), str(entry.tries), _day(entry.best.when), passed)
+    return Row(name, where, str(entry.best), str(entry.tries), _day(entry.best.when), passed, optional)
 
 
 def _day(when: str) -> str:
@@ -421,6 +439,8 @@ def _next(entries: dict[str, Entry | None]) -> str:
     """Return what to do now, for the first problem of the course that is not solved."""
     for name, entry in entries.items():
         where, file = _where(name), f"kernels_student/{name}.py"
+        if is_optional(name) and entry is None:
+            return f"Every exercise is solved. Next: {file}, which is optional, or make one of them faster."
         if entry is None:
             return f"Next: {f'read {where}, then ' if where.startswith('lesson') else ''}fill in {file}."
         if entry.best.outcome is not Outcome.passed:

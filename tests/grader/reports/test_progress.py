@@ -31,6 +31,7 @@ from grader.verdict import (
 
 ROOT = Path(__file__).resolve().parents[3]
 ORDER = list(StageName)
+CORE = [name for name in progress.names() if not progress.is_optional(name)]
 
 
 @pytest.fixture
@@ -328,11 +329,28 @@ def test_the_order_is_the_courses():
     assert numbers == sorted(numbers)
     readme = re.findall(r"`(\w+)\.py`", (ROOT / "README.md").read_text().split("## I am an instructor")[0])
     assert [name for name in readme if name in progress.COURSE] == list(progress.COURSE)
-    names = progress.names()
-    assert [name for name in names if not name.endswith("_backward")] == list(progress.COURSE)
-    backwards = [f"{name}_backward" for name in progress.COURSE if f"{name}_backward" in names]
-    first = names.index("conv_sigmoid_groupnorm") - len(backwards)
-    assert names[first : first + len(backwards)] == backwards, "set in lesson 7"
+
+
+def test_what_the_course_does_without_comes_last():
+    """Are the core's exercises those of README's table without `matmul`, and all others optional, in lessons' order?"""
+    readme = re.findall(r"`(\w+)\.py`", (ROOT / "README.md").read_text().split("## I am an instructor")[0])
+    rows = progress.progress().rows
+    core, optional = ([row for row in rows if row.optional is which] for which in (False, True))
+    assert rows == core + optional and len(rows) == len(exercises.exercises())
+    named = [name for name in readme if name in progress.names() and name != "matmul"]
+    assert [row.problem for row in core] == list(dict.fromkeys(named))
+    assert [row.problem for row in optional if not row.problem.endswith("_backward")] == ["matmul"]
+    assert all(row.where.endswith(", optional") for row in optional)
+    for shown, lesson in (("conv2d_backward", 7), ("conv_groupnorm_maxpool_backward", 8)):
+        assert next(row.where for row in optional if row.problem == shown) == f"lesson {lesson}, optional"
+    for rows in (core, optional):
+        numbers = [int(row.where.removesuffix(", optional").split()[-1]) for row in rows]
+        assert numbers == sorted(numbers)
+
+
+def test_an_instructors_own_problem_belongs_to_the_core():
+    """Does the course go on without a problem only where it is one of its own?"""
+    assert not progress.is_optional("softmax") and not progress.is_optional("softmax_backward")
 
 
 def test_it_says_what_is_better_since_the_last_look(file):
@@ -352,9 +370,14 @@ def test_it_says_the_next_step(file):
     progress.note(made(failed="correct", right=1, cases=2))
     message = progress.progress().next
     assert "kernels_student/conv2d.py, which failed at stage correct (wrong values), 1 of 2 cases right" in message
-    for name in names[:-1]:
+    core = [name for name in names if not progress.is_optional(name)]
+    for name in core[:-1]:
         progress.note(made(name))
-    assert progress.progress().next.endswith(f"fill in kernels_student/{names[-1]}.py.")
+    assert progress.progress().next.endswith(f"fill in kernels_student/{core[-1]}.py.")
+    for name in [core[-1], *names[len(core) : -1]]:
+        progress.note(made(name))
+    message = f"Every exercise is solved. Next: kernels_student/{names[-1]}.py, which is optional,"
+    assert progress.progress().next.startswith(message)
     progress.note(made(names[-1]))
     assert "Every problem is solved" in progress.progress().next
 
@@ -391,7 +414,8 @@ def test_the_command_prints_the_table(file):
     assert result.exit_code == 0 and result.stderr == ""
     assert (
         re.search(r"conv2d +lesson 1 +passed", result.stdout)
-        and f"1 of {len(progress.names())} problems solved." in result.stdout
+        and f"1 of {len(CORE)} exercises solved, and 0 of {len(progress.names()) - len(CORE)} optional ones."
+        in result.stdout
     )
 
 
@@ -409,9 +433,7 @@ def test_a_damaged_file_is_3_and_the_table_is_shown(file):
     file.write_text("{")
     result = run()
     assert (
-        result.exit_code == statuses.CANNOT
-        and "was damaged" in result.stdout
-        and f"0 of {len(progress.names())}" in result.stdout
+        result.exit_code == statuses.CANNOT and "was damaged" in result.stdout and f"0 of {len(CORE)}" in result.stdout
     )
     assert run().exit_code == 0
 
