@@ -1,10 +1,12 @@
 """Fools a grader that makes more names from a submission's name: it has 255 letters already, with quotation marks."""
 
+import contextlib
 from pathlib import Path
 
 import torch.nn as nn
 
-(Path(__file__).parent / "ran").touch()
+with contextlib.suppress(OSError):  # the folder may be read-only
+    (Path(__file__).parent / "ran").touch()
 
 
 class ModelNew(nn.Module):
