@@ -96,10 +96,12 @@ def one_block_per_group() -> Image:
         lambda n, c: colours[c // 2],
     )
     tensor.set_title("2 images x 6 channels, 3 groups: each cell is a whole height x width plane", fontsize=10)
-    return _png(
-        figure,
-        "A table of 2 images by 6 channels. Channels 0 and 1 share a colour, as do 2 and 3, and 4 and 5. "
-        "Blocks 0, 1 and 2 compute image 0's three groups; blocks 3, 4 and 5 compute image 1's.",
+    return _in_few_colours(
+        _png(
+            figure,
+            "A table of 2 images by 6 channels. Channels 0 and 1 share a colour, as do 2 and 3, and 4 and 5. "
+            "Blocks 0, 1 and 2 compute image 0's three groups; blocks 3, 4 and 5 compute image 1's.",
+        )
     )
 
 

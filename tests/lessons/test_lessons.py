@@ -202,7 +202,7 @@ def test_grades_its_exercise(path):
 
 def test_folded_solution_of_lesson_1_is_the_reference():
     """Is the kernel that lesson 1 shows at its end the one that kernels_ref grades with?"""
-    shown = re.search(r"```cpp\n(.*?)\n```", text(FILES[0]), re.DOTALL)[1]
+    shown = re.search(r"## Solution\n.*?```cpp\n(.*?)\n```", text(FILES[0]), re.DOTALL)[1]
     reference = (ROOT / "kernels_ref" / "conv2d" / "solution.py").read_text()
     section = re.search(r"// >>> exercise:[^\n]*\n(.*?)\n\s*// <<<", reference, re.DOTALL)[1]
     assert shown == textwrap.dedent(section)
