@@ -144,10 +144,10 @@ def _try_call(function: Callable[..., object], blank: Blank, call: Call, again: 
                 return [_wrong(f"{call.words}: {error.message}"), *_show(error.line, cell), *_find_slips(blank, cell)]
         except Exception as error:
             return [_wrong(f"{call.words}, the function raised {type(error).__name__}: {error}")]
-    if report.findings:
+    difference = "" if report.errors else _compare(got, blank.expected(*again.arguments))
+    if report.findings and not difference:  # a wrong value says more than a warning
         first = report.findings[0]
         return [_wrong(f"{call.words}: {first.message}"), *_show(first.line, cell), *_find_slips(blank, cell)]
-    difference = _compare(got, blank.expected(*again.arguments))
     if blank.launch and not difference:
         launches = [(math.prod(grid), math.prod(block)) for _, grid, block in simt.take_launches()]
         found = (blank.launch(*launch, *again.arguments) for launch in launches)

@@ -6,6 +6,7 @@ folder that LAB_SCREENSHOTS names, or into pytest's temporary one.
 
 import contextlib
 import http.client
+import json
 import os
 import queue
 import re
@@ -209,6 +210,17 @@ def new_cell(page, source):
     return run(page, cell)
 
 
+def fill_blank(page, name, text):
+    """Write this into the blank of a cell in place of what was there, and run it; its output."""
+    cells = json.loads((ROOT / "lessons" / "01_naive_conv.ipynb").read_text())["cells"]
+    (source,) = ("".join(cell["source"]) for cell in cells if cell["source"][:1] == [f"%%fill {name}\n"])
+    cell = page.locator(f'.jp-NotebookPanel .jp-CodeCell:has(.cm-content:has-text("%%fill {name}"))')
+    cell.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(source.replace("____", text))
+    return run(page, cell)
+
+
 def run(page, cell):
     """Its output once its number is there; the old number is wiped out first."""
     prompt = cell.locator(".jp-InputPrompt")
@@ -334,6 +346,12 @@ def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
     assert WRONG_LINE in (lab.course / "kernels_student" / "conv2d.py").read_text()
 
     run_cell(page, "import grader")
+    output = fill_blank(page, "each_thread", "threadIdx.x")
+    assert "Every block numbers its threads from 0" in output.inner_text()
+    shoot(page, pictures, "3_blank_wrong", output)
+    output = fill_blank(page, "each_thread", "blockIdx.x * blockDim.x + threadIdx.x")
+    assert "Right. Each thread has its own element" in output.inner_text()
+    shoot(page, pictures, "3_blank_right", output)
     output = run_cell(page, CHECK)
     failed = output.inner_text()
     shoot(page, pictures, "3_failed", output)
