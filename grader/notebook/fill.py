@@ -156,14 +156,17 @@ def _try_call(function: Callable[..., object], blank: Blank, call: Call, again: 
 
 
 def _compare(got: object, expected: torch.Tensor) -> str:
-    """Say which element is the first that is wrong; empty if none is. An element that is NaN was never written."""
+    """Say which element is the first that is wrong; empty if none is."""
     import torch
+
+    import simt
 
     if not isinstance(got, torch.Tensor):
         return f"`{FUNCTION}` returned {got!r} and not a tensor."
     if got.shape != expected.shape:
         return f"the result has the shape {tuple(got.shape)} and should have {tuple(expected.shape)}."
-    wrong = ~torch.isclose(got.double(), expected.double(), rtol=NEAR, atol=NEAR)
+    unwritten = got.contiguous().view(torch.int32) == simt.GLOBAL_MARK if got.dtype == torch.float32 else got != got
+    wrong = unwritten | ~torch.isclose(got.double(), expected.double(), rtol=NEAR, atol=NEAR, equal_nan=True)
     if not wrong.any():
         return ""
     index = tuple(wrong.nonzero()[0].tolist())
@@ -171,7 +174,7 @@ def _compare(got: object, expected: torch.Tensor) -> str:
     value, right = got[index].item(), expected[index].item()
     count, total = int(wrong.sum()), wrong.numel()
     many = f" ({count} of {total} are wrong)" if count > 1 else ""
-    if math.isnan(value):
+    if unwritten[index]:
         return f"{place} was never written{many}; it should be {right:g}."
     return f"{place} is {value:g} and should be {right:g}{many}."
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from blanks import lesson_01, lesson_02, lesson_03, lesson_04, lesson_05
+from blanks import lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06, lesson_07
 from grader.notebook.fill import Blank, FillMagics
 
-LESSONS: dict[int, dict[str, Blank]] = {
-    number: lesson.BLANKS for number, lesson in enumerate((lesson_01, lesson_02, lesson_03, lesson_04, lesson_05), 1)
-}
+_MODULES = (lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06, lesson_07)
+LESSONS: dict[int, dict[str, Blank]] = {number: lesson.BLANKS for number, lesson in enumerate(_MODULES, 1)}
 BLANKS: dict[str, Blank] = {name: blank for lesson in LESSONS.values() for name, blank in lesson.items()}
 
 

@@ -16,7 +16,7 @@ __global__ void double_each(const float* x, float* y) {
     declaration="torch::Tensor run(torch::Tensor x, int64_t blocks, int64_t threads);",
     host="""
 torch::Tensor run(torch::Tensor x, int64_t blocks, int64_t threads) {
-    auto y = torch::full_like(x, NAN);
+    auto y = torch::empty_like(x);
     double_each<<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>());
     return y;
 }
@@ -52,7 +52,7 @@ __global__ void mirror(const float* image, float* mirrored, int height, int widt
     host="""
 torch::Tensor run(torch::Tensor image) {
     int height = image.size(0), width = image.size(1);
-    auto mirrored = torch::full_like(image, NAN);
+    auto mirrored = torch::empty_like(image);
     mirror<<<height, width>>>(image.data_ptr<float>(), mirrored.data_ptr<float>(), height, width);
     return mirrored;
 }
@@ -93,7 +93,7 @@ __global__ void negate(const float* x, float* y, int n) {
 
 torch::Tensor run(torch::Tensor x) {
     int n = x.numel();
-    auto y = torch::full_like(x, NAN);
+    auto y = torch::empty_like(x);
     negate<<<____, ____>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
@@ -133,7 +133,7 @@ __global__ void add_one(const float* x, float* y, int n) {
     host="""
 torch::Tensor run(torch::Tensor x) {
     int n = x.numel();
-    auto y = torch::full_like(x, NAN);
+    auto y = torch::empty_like(x);
     add_one<<<(n + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
@@ -165,7 +165,7 @@ __global__ void slide(const float* x, const float* w, float* y, int n, int size)
     host="""
 torch::Tensor run(torch::Tensor x, torch::Tensor w) {
     int size = w.numel(), n = x.numel() - size + 1;
-    auto y = torch::full({n}, NAN, x.options());
+    auto y = torch::empty({n}, x.options());
     slide<<<(n + 31) / 32, 32>>>(x.data_ptr<float>(), w.data_ptr<float>(), y.data_ptr<float>(), n, size);
     return y;
 }

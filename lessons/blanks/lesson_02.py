@@ -19,7 +19,7 @@ __global__ void scale_columns(const float* x, const float* factor, float* y, int
     host="""
 torch::Tensor run(torch::Tensor x, torch::Tensor factor) {
     int rows = x.size(0), columns = x.size(1);
-    auto y = torch::full_like(x, NAN);
+    auto y = torch::empty_like(x);
     dim3 block(32, 8);
     dim3 grid((columns + 31) / 32, (rows + 7) / 8);
     scale_columns<<<grid, block>>>(x.data_ptr<float>(), factor.data_ptr<float>(), y.data_ptr<float>(), rows, columns);
@@ -67,7 +67,7 @@ __global__ void transpose(const float* x, float* y, int rows, int columns) {
     host="""
 torch::Tensor run(torch::Tensor x) {
     int rows = x.size(0), columns = x.size(1);
-    auto y = torch::full({columns, rows}, NAN, x.options());
+    auto y = torch::empty({columns, rows}, x.options());
     dim3 grid((columns + TILE - 1) / TILE, (rows + TILE - 1) / TILE);
     transpose<<<grid, dim3(TILE, TILE)>>>(x.data_ptr<float>(), y.data_ptr<float>(), rows, columns);
     return y;
@@ -104,7 +104,7 @@ __global__ void reverse_blocks(const float* x, float* y) {
     declaration="torch::Tensor run(torch::Tensor x);",
     host="""
 torch::Tensor run(torch::Tensor x) {
-    auto y = torch::full_like(x, NAN);
+    auto y = torch::empty_like(x);
     reverse_blocks<<<x.numel() / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>());
     return y;
 }

@@ -27,7 +27,7 @@ __global__ void tree(const float* x, float* total) {
     declaration="torch::Tensor run(torch::Tensor x);",
     host="""
 torch::Tensor run(torch::Tensor x) {
-    auto total = torch::full({1}, NAN, x.options());
+    auto total = torch::empty({1}, x.options());
     tree<<<1, 128>>>(x.data_ptr<float>(), total.data_ptr<float>());
     return total;
 }
@@ -58,7 +58,7 @@ __global__ void sum_of_warp(const float* x, float* total) {
     declaration="torch::Tensor run(torch::Tensor x);",
     host="""
 torch::Tensor run(torch::Tensor x) {
-    auto total = torch::full({1}, NAN, x.options());
+    auto total = torch::empty({1}, x.options());
     sum_of_warp<<<1, 32>>>(x.data_ptr<float>(), total.data_ptr<float>());
     return total;
 }
@@ -89,7 +89,7 @@ __global__ void shares(const float* x, float* sums, int n) {
     declaration="torch::Tensor run(torch::Tensor x, int64_t threads);",
     host="""
 torch::Tensor run(torch::Tensor x, int64_t threads) {
-    auto sums = torch::full({threads}, NAN, x.options());
+    auto sums = torch::empty({threads}, x.options());
     shares<<<1, threads>>>(x.data_ptr<float>(), sums.data_ptr<float>(), x.numel());
     return sums;
 }

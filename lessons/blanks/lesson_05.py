@@ -28,7 +28,7 @@ __global__ void logsumexp_rows(const float* x, float* out, int columns) {
     declaration="torch::Tensor run(torch::Tensor x);",
     host="""
 torch::Tensor run(torch::Tensor x) {
-    auto out = torch::full({x.size(0)}, NAN, x.options());
+    auto out = torch::empty({x.size(0)}, x.options());
     logsumexp_rows<<<1, x.size(0)>>>(x.data_ptr<float>(), out.data_ptr<float>(), x.size(1));
     return out;
 }
@@ -60,7 +60,7 @@ __global__ void logsumexp_online(const float* x, float* out, int columns) {
     declaration="torch::Tensor run(torch::Tensor x);",
     host="""
 torch::Tensor run(torch::Tensor x) {
-    auto out = torch::full({x.size(0)}, NAN, x.options());
+    auto out = torch::empty({x.size(0)}, x.options());
     logsumexp_online<<<1, x.size(0)>>>(x.data_ptr<float>(), out.data_ptr<float>(), x.size(1));
     return out;
 }
@@ -93,7 +93,7 @@ __global__ void merge(const float* tops, const float* sums, float* out) {
     declaration="torch::Tensor run(torch::Tensor tops, torch::Tensor sums);",
     host="""
 torch::Tensor run(torch::Tensor tops, torch::Tensor sums) {
-    auto out = torch::full({2}, NAN, tops.options());
+    auto out = torch::empty({2}, tops.options());
     merge<<<1, 1>>>(tops.data_ptr<float>(), sums.data_ptr<float>(), out.data_ptr<float>());
     return out;
 }
