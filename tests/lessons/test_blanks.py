@@ -22,8 +22,16 @@ sys.path.append(str(LESSONS))
 import blanks  # noqa: E402 - the notebooks import it from their own folder
 
 ANSWERS = tomllib.loads(Path(__file__).with_name("blanks.toml").read_text(encoding="utf-8"))
-RIGHT = [(name, texts) for name, answers in ANSWERS.items() for texts in answers["right"]]
-WRONG = [(name, wrong["fill"], wrong["says"]) for name, answers in ANSWERS.items() for wrong in answers["wrong"]]
+QUICK = ("each_thread", "enough_blocks")  # whose answers `make test` tries: a build each
+
+
+def case(name: str, *values: object):
+    """Return a test's parameters; most of them are for the slow tier."""
+    return pytest.param(name, *values, marks=[] if name in QUICK else [pytest.mark.slow])
+
+
+RIGHT = [case(name, texts) for name, answers in ANSWERS.items() for texts in answers["right"]]
+WRONG = [case(name, wrong["fill"], wrong["says"]) for name, answers in ANSWERS.items() for wrong in answers["wrong"]]
 
 
 def filled(name: str, texts: list[str]) -> str:
