@@ -177,7 +177,8 @@ def _copy(choice: Choice, tree: Path, root: Path) -> None:
     mentioned = {name for text in texts for name in re.findall(r"\w+\.json", text)}
     problems = {problem_of(name) for name in choice.exercises}
     problems |= {name for name in exercises.problems() for text in texts if re.search(rf"\b{name}\b", text)}
-    names = [str(file) for file in _list_files(root) if file.suffix != ".ipynb" and str(file) not in NOT_NEEDED]
+    files = [file for file in _list_files(root) if file.suffix != ".ipynb" and not _is_of_another_lesson(file, choice)]
+    names = [str(file) for file in files if str(file) not in NOT_NEEDED]
     names += [f"benchmarks/data/{name}" for name in sorted(mentioned) if (root / "benchmarks/data" / name).is_file()]
     names += [f"kernels_ref/{name}/model.py" for name in sorted(problems)]
     for name in sorted({problem_of(one) for one in choice.exercises}):
@@ -189,6 +190,12 @@ def _copy(choice: Choice, tree: Path, root: Path) -> None:
             raise ReleaseError(f"{name} is a link or no file, which a release cannot hold. Remove it.")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
+
+
+def _is_of_another_lesson(file: PurePosixPath, choice: Choice) -> bool:
+    """Return whether a file has the blanks of a lesson that does not leave."""
+    match = re.fullmatch(r"lessons/blanks/lesson_(\d+)\.py", str(file))
+    return match is not None and not any(path.name.startswith(f"{match[1]}_") for path in choice.lessons)
 
 
 def _write_exercises(choice: Choice, answers: Answers, tree: Path, root: Path) -> None:

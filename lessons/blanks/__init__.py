@@ -1,12 +1,19 @@
-"""The blanks that the lessons' cells leave to the reader: `%load_ext blanks`, then `%%fill NAME` checks one."""
+"""The blanks that the lessons' cells leave to the reader: `%load_ext blanks`, then `%%fill NAME` checks one.
+
+A module for each lesson; a release has those of its lessons.
+"""
 
 from __future__ import annotations
 
-from blanks import lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06, lesson_07
+import importlib
+from pathlib import Path
+
 from grader.notebook.fill import Blank, FillMagics
 
-_MODULES = (lesson_01, lesson_02, lesson_03, lesson_04, lesson_05, lesson_06, lesson_07)
-LESSONS: dict[int, dict[str, Blank]] = {number: lesson.BLANKS for number, lesson in enumerate(_MODULES, 1)}
+LESSONS: dict[int, dict[str, Blank]] = {
+    int(file.stem.removeprefix("lesson_")): importlib.import_module(f"blanks.{file.stem}").BLANKS
+    for file in sorted(Path(__file__).parent.glob("lesson_*.py"))
+}
 BLANKS: dict[str, Blank] = {name: blank for lesson in LESSONS.values() for name, blank in lesson.items()}
 
 

@@ -128,6 +128,13 @@ def test_what_git_ignores_and_other_notebooks_do_not_leave(course, tmp_path):
     assert {name for name in read_tree(tmp_path / "out") if name.startswith("lessons/")} == {f"lessons/{LESSON}"}
 
 
+def test_blanks_leave_with_their_lesson(course, tmp_path):
+    shutil.copytree(ROOT / "lessons" / "blanks", course / "lessons" / "blanks")
+    release.make_release(release.choose(["1"], course), tmp_path / "out", None, root=course)
+    left = sorted(file.name for file in (tmp_path / "out" / "lessons" / "blanks").glob("*.py"))
+    assert left == ["__init__.py", "lesson_01.py"]
+
+
 def test_targets_and_names_that_cannot_be(course, tmp_path):
     """Is each refused in a sentence, and what is there left alone?"""
     choice = release.choose([], course)
