@@ -114,7 +114,7 @@ torch::Tensor run(torch::Tensor x) {
             "256 threads.",
         ),
         (
-            r"<<<n/\w+\+1,|<<<\w+,\(?n",
+            r"<<<\w+,\(?n",
             "The first number is the blocks, the second one the threads in each block.",
         ),
     ),
@@ -144,7 +144,7 @@ torch::Tensor run(torch::Tensor x) {
         (r"if\(i<=?n\)return", "This stops the threads that have work. Those without work are to return."),
         (r"if\(i>n\)", "The elements are numbered 0 to n − 1, so thread n has no element either."),
         (r"if\(i==n\)", "Thread n is not the only one without an element: all behind it are surplus, too."),
-        (r"threadIdx\.x>=n|blockIdx", "Compare the thread's number in the whole grid, which is `i`."),
+        (r"if\((threadIdx|blockIdx)", "Compare the thread's number in the whole grid, which is `i`."),
         (r"if\(i>=n-1\)", "Element n − 1 is the last one, and it has to be written."),
     ),
     right="The surplus threads return before they touch memory.",

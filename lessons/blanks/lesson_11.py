@@ -81,7 +81,7 @@ torch::Tensor run(torch::Tensor x) {
         ),
         (r"width%2==0", "A `float4` has 16 bytes, which are four floats."),
         (r"width%16==0", "16 bytes are four floats: a multiple of 4 is enough, and this leaves out many rows."),
-        (r"blockIdx\.x", "Whether *every* row begins at such an address follows from the length alone."),
+        (r"if\([^)]*blockIdx", "Whether *every* row begins at such an address follows from the length alone."),
     ),
     right="The narrow version takes the rows that do not fit.",
 )

@@ -65,6 +65,14 @@ def test_every_blank_has_answers_and_two_mistakes():
     assert all(3 <= len(found) <= 5 for found in blanks.LESSONS.values())
 
 
+def test_no_right_answer_is_taken_for_a_mistake():
+    """Does no sentence on a mistake fit a right answer, or a cell in which nothing is written?"""
+    for name, answers in ANSWERS.items():
+        blank = blanks.BLANKS[name]
+        for cell in (blank.text, *(filled(name, texts) for texts in answers["right"])):
+            assert not fill._find_slips(blank, cell), name
+
+
 def test_cells_are_handed_out_as_they_are_written_down():
     """Is each blank in its lesson, once, with the same text, and is its answer folded away behind it?"""
     for number, found in blanks.LESSONS.items():
