@@ -234,17 +234,17 @@ class Checked:
     def hint(self) -> Hint:
         """Return the next hint, which is more specific than the one before.
 
-        While fault localization runs, the first hint waits for it.
+        While fault localization runs, the first hint waits for it. Where it found the line, no hint says more.
         """
         if self._late:
             try:
-                found = self._looking.wait()
+                self._looking.wait()
             except KeyboardInterrupt:
                 self._looking.close()
                 raise Interrupted(STOPPED) from None
             self._late = False
-            if found:
-                self._hints = [feedback.moved(found.words, self._subject.where), *self._hints]
+        if self.lead:
+            return Hint(feedback.moved(self.lead.words, self._subject.where), 1, 1)
         if self._given.count < len(self._hints):
             self._given.count += 1
             return Hint(self._hints[self._given.count - 1], self._given.count, len(self._hints))
@@ -254,8 +254,22 @@ class Checked:
 
     def give_next(self) -> None:
         """Give one hint more, if there is one."""
-        if self._late or self._given.count < len(self._hints):
+        if self.has_more_hints:
             self.hint()
+
+    @property
+    def has_more_hints(self) -> bool:
+        """Whether another hint would say more than what is shown."""
+        return self.searching or (not self.lead and self._given.count < len(self._hints))
+
+    @property
+    def hints_given(self) -> int:
+        return self._given.count
+
+    @property
+    def searching(self) -> bool:
+        """Whether the search for the wrong line still runs."""
+        return self._looking.running
 
     def parts(self, pictures: bool = True) -> list[object]:
         """Return the parts for feedback.as_text and feedback.as_html."""
@@ -275,7 +289,7 @@ class Checked:
     def notes(self) -> list[object]:
         """Return the hints given so far, what is new, and how to get the next hint."""
         parts: list[object] = []
-        for number, text in enumerate(self._hints[: self._given.count], 1):
+        for number, text in enumerate([] if self.lead else self._hints[: self._given.count], 1):
             parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []
         parts += (
@@ -283,7 +297,7 @@ class Checked:
             if self._looking.running
             else []
         )
-        if self._given.count < len(self._hints):
+        if self.has_more_hints:
             parts.append(Words(self._next_step, "soft"))
         return parts
 
@@ -292,6 +306,12 @@ class Checked:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return feedback.bundle(self.parts())
+
+    def _ipython_display_(self) -> None:
+        """Display it in a notebook, with what comes later. Raises NotImplementedError elsewhere."""
+        from grader.notebook import live
+
+        live.show(self)
 
 
 class Hint(str):

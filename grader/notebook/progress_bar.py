@@ -60,7 +60,7 @@ def fraction(stage: StageName, text: str) -> float:
 
 
 def _in_notebook():
-    shell = _shell()
+    shell = find_shell()
     if shell is None or not hasattr(shell, "kernel"):
         return None
     from IPython.display import HTML, display
@@ -89,7 +89,8 @@ def bar(part: float, text: str) -> str:
     )
 
 
-def _shell():
+def find_shell():
+    """Return the IPython shell that this process runs in, or None."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
 

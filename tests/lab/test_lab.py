@@ -358,12 +358,21 @@ def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
     assert "conv2d: failed" in failed and "expected" in failed
     picture = output.locator("svg[role=img]").first
     assert len(picture.get_attribute("aria-label")) > 40
+    output.get_by_text("makes the failing cases pass").first.wait_for(timeout=PATIENCE)  # the search has ended
+    assert output.get_by_role("button", name="No further hint").is_disabled()  # none would say more
 
     replace_line(page, WRONG_LINE, "    " + LINE)
     output = run_cell(page, CHECK)
     passed = output.inner_text()
     shoot(page, pictures, "4_passed", output)
     assert "conv2d: passed" in passed and not output.locator("svg[role=img]").count()
+
+    output = new_cell(page, 'grader.check("groupnorm")')
+    for number in (1, 2):
+        assert f"Hint {number} of" not in output.inner_text()
+        output.get_by_role("button", name=re.compile("hint")).click()
+        output.get_by_text(f"Hint {number} of").wait_for(timeout=PATIENCE)
+    shoot(page, pictures, "5_hints", output)
 
     output = new_cell(page, "grader.progress()")
     shoot(page, pictures, "5_progress", output)

@@ -118,14 +118,20 @@ def test_hints_are_for_the_threads_that_met(message, shown, hidden):
 @cpu_only
 def test_a_check_names_the_line():
     """For wrong values, does the check itself mark the wrong line, and no other, with its evidence? Is the line kept
-    with the verdict?
+    with the verdict, and does no vaguer hint follow it?
     """
     made = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
     assert "line 16" in made.lead.words and made.lead.words in repr(made) and "return;" not in made.lead.words
     assert re.findall(r"^→.*$", repr(made), re.MULTILINE) == ["→ 16 │     if (oy >= OH - 1) return;"]
-    assert str(made.hint()) == hints.of(made.verdict)[0]
+    assert hints.of(made.verdict) and not made.has_more_hints and ".hint()" not in repr(made)
+    assert str(made.hint()) == str(made.hint()) == made.lead.words and made.hint().head == "Hint 1 of 1"
     again = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
-    assert again.lead is made.lead and "save it first" in repr(again) and "save it first" not in repr(made)
+    assert (
+        again.lead is made.lead
+        and "Hint " not in repr(again)
+        and "save it first" in repr(again)
+        and "save it first" not in repr(made)
+    )
 
 
 @pytest.mark.slow
