@@ -53,7 +53,7 @@ def test_interrupt(kernel):
 
 @pytest.mark.slow
 def test_class_in_a_cell(kernel):
-    """Is a class of the notebook graded, the wrong line named by its cell, and the bar emptied?"""
+    """Is a class of the notebook graded, the wrong line named by its cell, the bar emptied, and a button shown?"""
     kernel("import torch\nimport torch.nn as nn")
     kernel(
         "class ModelNew(nn.Module):\n"
@@ -62,17 +62,19 @@ def test_class_in_a_cell(kernel):
         "        return x.frobenius(1)\n"
     )
     outputs = kernel("grader.check(ModelNew)")
-    (shown,) = [content["data"] for kind, content in outputs if kind == "execute_result"]
+    displayed = [content["data"] for kind, content in outputs if kind in ("display_data", "update_display_data")]
+    (shown,) = [data for data in displayed if 'class="grader"' in data.get("text/html", "")]
     assert set(shown) == {"text/plain", "text/html"}
     assert (
         "line 4 of cell [" in shown["text/plain"]
         and "→" in shown["text/plain"]
         and "ModelNew.py" not in shown["text/plain"]
     )
-    bars = [
-        content["data"]["text/html"] for kind, content in outputs if kind in ("display_data", "update_display_data")
-    ]
+    assert not [content for kind, content in outputs if kind == "execute_result"]
+    htmls = [data.get("text/html") for data in displayed if data is not shown]
+    bars = [html for html in htmls if html is not None]
     assert any("progressbar" in bar for bar in bars) and bars[-1] == ""
+    assert "application/vnd.jupyter.widget-view+json" in displayed[-1]
 
 
 @pytest.mark.slow
