@@ -128,7 +128,7 @@ def test_sound_kernels():
         sources |= {
             f"{path} {number}": "".join(cell["source"])
             for number, cell in enumerate(cells)
-            if cell["cell_type"] == "code"
+            if cell["cell_type"] == "code" and "____" not in "".join(cell["source"])  # a blank is not a kernel yet
         }
     texts = {name: Text(source) for name, source in sources.items() if "__global__" in source}
     kernels = [
