@@ -18,7 +18,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 
 from grader.reports import feedback
-from grader.reports.feedback import Code, Words
+from grader.reports.feedback import Words
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +29,6 @@ HOLE = "____"  # stands for what is to be written
 FUNCTION = "run"  # the function that is called
 SECONDS = 5.0  # for one launch
 NEAR = 1e-4  # relative to the value or to 1: results are sums of a few floats
-AROUND = 2  # lines shown before and after a marked one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,13 +140,21 @@ def _try_call(function: Callable[..., object], blank: Blank, call: Call, again: 
             got = function(*arguments)
         except simt.KernelError as error:  # the report has it too, but for a launch that was refused
             if error.reason == "launch_error":
-                return [_wrong(f"{call.words}: {error.message}"), *_show(error.line, cell), *_find_slips(blank, cell)]
+                return [
+                    _wrong(f"{call.words}: {error.message}"),
+                    *feedback.show_line(cell, error.line),
+                    *_find_slips(blank, cell),
+                ]
         except Exception as error:
             return [_wrong(f"{call.words}, the function raised {type(error).__name__}: {error}")]
     difference = "" if report.errors else _compare(got, blank.expected(*again.arguments))
     if report.findings and not difference:  # a wrong value says more than a warning
         first = report.findings[0]
-        return [_wrong(f"{call.words}: {first.message}"), *_show(first.line, cell), *_find_slips(blank, cell)]
+        return [
+            _wrong(f"{call.words}: {first.message}"),
+            *feedback.show_line(cell, first.line),
+            *_find_slips(blank, cell),
+        ]
     if blank.launch and not difference:
         launches = [(math.prod(grid), math.prod(block)) for _, grid, block in simt.take_launches()]
         found = (blank.launch(*launch, *again.arguments) for launch in launches)
@@ -208,14 +215,5 @@ def _describe_build(diagnostics: Sequence[Diagnostic], cell: str) -> list[object
     explanation = compiler_messages.explain(first.message, first.text, cell, first.line if inside else None)
     parts: list[object] = [_wrong(f"{place}{first.message}")]
     parts += [Words(explanation.text)] if explanation else []
-    parts += _show(first.line, cell)
+    parts += feedback.show_line(cell, first.line)
     return parts
-
-
-def _show(line: int, cell: str) -> list[object]:
-    """Return the lines around one of the cell's; nothing for a line that is not in it."""
-    lines = cell.rstrip().split("\n")
-    if not 0 < line <= len(lines):
-        return []
-    near = range(max(1, line - AROUND), min(len(lines), line + AROUND) + 1)
-    return [Code([(number, lines[number - 1], number == line) for number in near])]

@@ -20,7 +20,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from grader.judging import compiler_messages
 from grader.paths import ROOT
 from grader.reports import feedback
-from grader.reports.feedback import Code, Words
+from grader.reports.feedback import Words
 from grader.worker import sandbox
 
 MAIN = re.compile(r"^\s*(?:int|auto)\s+main\s*\(", re.MULTILINE)
@@ -168,8 +168,7 @@ class Ran:
             if not marked:
                 explanation = compiler_messages.explain(message, lines[number - 1], self.text, number)
                 parts += [Words(explanation.text)] if explanation else []
-                near = range(max(1, number - 2), min(len(lines), number + 2) + 1)
-                parts.append(Code([(n, lines[n - 1], n == number) for n in near]))
+                parts += feedback.show_line(self.text, number)
             marked = True
         return parts
 

@@ -394,6 +394,15 @@ def _around(lines: list[str], marked: set[int], shown: set[int], where: Where) -
     return Code([(n, lines[n - 1], n in marked) for n in range(first, last + 1)], caption)
 
 
+def show_line(text: str, number: int) -> list[object]:
+    """Return one marked line of a text with those around it; nothing for a line that the text does not have."""
+    lines = text.rstrip().split("\n")
+    if not 0 < number <= len(lines):
+        return []
+    near = range(max(1, number - AROUND), min(len(lines), number + AROUND) + 1)
+    return [Code([(n, lines[n - 1], n == number) for n in near])]
+
+
 def _only(lines: list[str], wanted: Sequence[int]) -> Code:
     """Return only these lines, each marked."""
     return Code([(n, lines[n - 1], True) for n in sorted(wanted)])

@@ -67,7 +67,7 @@ torch::Tensor run(torch::Tensor image) {
         (r"[/%]height", "A row has `width` pixels, so that is what you divide by; the height is not needed."),
         (
             r"introw=blockIdx|intcolumn=threadIdx",
-            "Here a block happens to be a row. Use `i`, which needs no such luck.",
+            "Here each block is one row, which other launches do not promise. Use `i`.",
         ),
     ),
     right="The quotient is the row and the remainder is the column.",

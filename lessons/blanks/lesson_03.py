@@ -147,7 +147,7 @@ torch::Tensor run(torch::Tensor x) {
         (r"if\(blockIdx\.x==0", "Then the sums of the other blocks are lost. One thread of *each* block adds."),
         (r"atomicAdd\(total,x\[", "That adds the thread's own number, and not the block's sum."),
     ),
-    right="One atomic per block: few enough that nobody queues for long.",
+    right="One atomic per block: few enough that no block waits for long.",
 )
 
 BLANKS = {"tree": TREE, "shuffle": SHUFFLE, "share": SHARE, "atomic": ATOMIC}

@@ -156,7 +156,7 @@ torch::Tensor run(torch::Tensor gy, torch::Tensor w) {
         ),
         (r"o<n\)|o<=results", "There are `results` of them, numbered from 0: fewer than numbers in x."),
     ),
-    right="Each thread gathers its own terms, so nobody needs an atomic.",
+    right="Each thread gathers its own terms, so no atomic is needed.",
 )
 
 BLANKS = {

@@ -56,7 +56,7 @@ torch::Tensor run(torch::Tensor a, torch::Tensor b) {
         (r"mean=a->mean\+d\*a->count", "b's share pulls the mean towards b: `b->count / count`."),
         (
             r"squares=a->squares\+b->squares;",
-            "Both sums are around their own means. The distance between the means adds to them.",
+            "Each sum of squares is around its own mean. The distance between the means adds to them.",
         ),
         (r"d\*d\*\(a->count\+b->count\)|d\*d\*count", "The term is d² · (a's count · b's count) / count."),
     ),
