@@ -35,9 +35,13 @@ FindingKey key_of(const Finding& f) {
   return {f.check, f.what + f.kernel + f.message, f.code, f.line, f.column, f.other_code};
 }
 
+auto place_of(const uint3& i) { return std::tuple(i.z, i.y, i.x); }
+
 auto order_of(const Finding& f) {
-  return std::tuple(f.block.z, f.block.y, f.block.x, f.thread.z, f.thread.y, f.thread.x, f.other_thread.z,
-                    f.other_thread.y, f.other_thread.x);
+  // Of several races between two blocks the one of the lowest address is reported: workers do not see them in order.
+  const bool apart = f.has_other && place_of(f.block) != place_of(f.other_block);
+  return std::tuple(f.warning, place_of(f.block), place_of(f.thread), place_of(f.other_block), place_of(f.other_thread),
+                    apart ? f.index : 0);
 }
 
 // The names of the kernel's parameters.

@@ -335,16 +335,20 @@ void compare(const Checker& here, const Checker& there, std::size_t index, const
   if (!a.cells || !b.cells || !(a.wrote || b.wrote)) return;
   const WorkerPair both{here, there, region};
   const std::uint8_t shift = std::min(a.shift, b.shift);
+  const std::size_t piece = std::size_t(1) << shift;
   std::map<std::pair<unsigned, unsigned>, bool> reported;  // pairs of sites
-  for (std::size_t i = 0; i < (region.bytes + (std::size_t(1) << shift) - 1) >> shift; ++i) {
+  for (std::size_t i = 0; i < (region.bytes + piece - 1) >> shift; ++i) {
     const Cell &x = a.cells[i >> (a.shift - shift)], &y = b.cells[i >> (b.shift - shift)];
     const std::uintptr_t address = region.base + (i << shift);
     auto meet = [&](std::uint64_t p, bool p_writes, std::uint64_t q, bool q_writes, bool same_value) {
       if (!p || !q || (p & key::atomic && q & key::atomic) || !both.apart(p, q, address)) return;
       const bool first = reported.emplace(std::pair(key::site(p), key::site(q)), same_value).second;
       if (!first && reported.size() > 64) return;
-      Finding finding =
-          both.finding(p, q, address, std::size_t(1) << shift, verb_of(p, p_writes), verb_of(q, q_writes));
+      const char *verb = verb_of(p, p_writes), *other_verb = verb_of(q, q_writes);
+      // The later block first, as where one worker runs both: the report must not depend on which worker ran which.
+      Finding finding = here.moment(p).block < there.moment(q).block
+                            ? WorkerPair{there, here, region}.finding(q, p, address, piece, other_verb, verb)
+                            : both.finding(p, q, address, piece, verb, other_verb);
       finding.warning = same_value;
       if (p_writes && q_writes)
         add_finding(std::move(finding));
