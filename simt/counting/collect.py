@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from simt.counting.counters import TRAFFICS, Counters, Launch, Line, Request, Traffic, choose_requests
@@ -17,6 +17,7 @@ from simt.toolchain.lines import find_source_lines
 _EVENTS = {2: "loads", 3: "stores", 4: "atomics"}
 _SPACES = ("global", "shared", "local", "constant", "ignored")
 _BLOCK_ITSELF = 5  # the key of a basic block's own sums, next to those of _SPACES
+_SHARED = 0.8  # blocks of a kernel that touches all of an array rarely share so much more than their expected part
 _BARRIER, _EXCHANGE, _GRID_BARRIER = 1, 2, 3
 # Operations of tensor cores, which are recorded as exchanges -> their work relative to one 16x16x16 wmma::mma_sync().
 _TENSOR = {
@@ -123,10 +124,8 @@ def _make_launch(raw: dict, found: dict) -> Launch:
     sums: dict[str, float] = dict(zip(_TOTALS, raw["sum"]))
     count = math.prod(raw["grid"])
     unique = [
-        _estimate_grid(
-            raw["unique"][2 + i], raw["unique"][6 + i], sums[f"block_unique_sectors_{what}"], raw["sampled"], count
-        )
-        for i, what in enumerate(("read", "written"))
+        sum(_estimate_array(array[first : first + 6], raw["sampled"], count) for array in raw["arrays"])
+        for first in (0, 6)
     ]
     per_sector, granules = (
         [raw["unique"][first + i] / raw["unique"][2 + i] if raw["unique"][2 + i] else 0.0 for i in range(2)]
@@ -216,25 +215,46 @@ def _find_issued(offset: int, ran: dict[int, tuple[float, float]], blocks: dict[
     return ran[offset]
 
 
-def _estimate_grid(seen: float, in_sample: float, by_block: float, sampled: int, blocks: int) -> float:
-    """Estimate the number of distinct sectors of the whole grid from a sample of blocks.
+def _estimate_array(array: Sequence[float], sampled: int, blocks: int) -> float:
+    """Estimate the number of distinct sectors of an array that the whole grid touches: those that more than half of the
+    sampled blocks touch, and the others.
 
-    seen: distinct sectors in the sample; in_sample: distinct sectors of each sampled block, summed; by_block: the same
-    sum, estimated for all blocks of the grid. If k of the n blocks touch each sector, a sample of m blocks contains a
-    part 1 - (1 - m/n)^k of all by_block / k sectors. k is the value that explains seen / in_sample. If a launch stopped
-    before any block ended (sampled is 0), only the sectors touched before a barrier of the grid are known.
+    array: as for _estimate_grid in_sample, by_block, seen and extent; then how many sectors most blocks touch, and by
+    how many blocks, summed.
+    If a launch stopped before any block ended (sampled is 0), only what was touched before a barrier of the grid is
+    known.
     """
-    if sampled >= blocks or not (sampled and seen and by_block):
+    in_sample, by_block, seen, extent, common, common_times = array
+    if sampled >= blocks or not sampled:
+        return seen
+    others = in_sample - common_times, max(0.0, by_block - common_times * blocks / sampled)
+    return common + _estimate_grid(*others, seen - common, extent - common, sampled, blocks)
+
+
+def _estimate_grid(in_sample: float, by_block: float, seen: float, extent: float, sampled: int, blocks: int) -> float:
+    """Estimate the number of distinct sectors of an array that the whole grid touches, from a sample of its blocks.
+
+    in_sample: distinct sectors of each sampled block, summed; by_block: the same sum, estimated for all blocks of the
+    grid. seen: distinct sectors in the sample; extent: sectors from the first of them to the last.
+
+    Most kernels touch all of an array, or each of its sectors in one block: at most `by_block`, and at most `extent`,
+    which is known, since the grid's first and last block are always in the sample. Where the sampled blocks share far
+    more sectors than such a kernel's would, they touch a part of the array alone: if k of the n blocks touch each
+    sector, a sample of m blocks contains a part 1 - (1 - m/n)^k of all by_block / k sectors, and k is the value that
+    explains seen / in_sample.
+    """
+    if not (seen and by_block):
         return seen
     part = sampled / blocks
 
     def different(k: float) -> float:
         return -math.expm1(k * math.log1p(-part)) / (k * part)
 
+    most = max(seen, min(by_block, extent))
+    if seen > _SHARED * in_sample * different(by_block / most):
+        return most
     low, high = 1.0, float(blocks)
-    if seen >= in_sample:
-        return by_block
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if different(middle) > seen / in_sample else (low, middle)
-    return max(seen, by_block / low)
+    return min(most, max(seen, by_block / low))

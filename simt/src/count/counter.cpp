@@ -57,7 +57,7 @@ void Counter::begin(Job& job) {
   weight_ = flushed_weight_ = 1;
   has_before_ = false;
   sampled_ = events_ = 0;
-  std::fill(by_block_, by_block_ + 2, 0.0);
+  arrays_.assign(counting_->starts.size() + 1, {});
   std::fill(now_, now_ + totals, 0.0);
   std::fill(sum_, sum_ + totals, 0.0);
   std::fill(variance_, variance_ + totals, 0.0);
@@ -220,12 +220,15 @@ bool Counter::make_room(Block& block) {
 }
 
 void Counter::note_touched() {
-  const double sectors[] = {static_cast<double>(touched_.read().sectors),
-                            static_cast<double>(touched_.written().sectors)};
-  now_[block_unique_read] += sectors[0];
-  now_[block_unique_written] += sectors[1];
-  for (unsigned i = 0; i < 2; ++i) by_block_[i] += sectors[i];
-  all_touched_.merge(touched_);
+  touched_.count_parts(counting_->starts, 0, parts_);
+  for (std::size_t a = 0; a < parts_.size(); ++a)
+    for (unsigned i = 0; i < 2; ++i) {
+      const auto sectors = static_cast<double>(parts_[a].sectors[i]);
+      now_[i ? block_unique_written : block_unique_read] += sectors;
+      arrays_[a].counted[i] += sectors;
+      arrays_[a].estimated[i] += flushed_weight_ * sectors;
+    }
+  all_touched_.add_block(touched_);
   touched_.clear();
 }
 
@@ -292,8 +295,13 @@ void Counter::end() {
   for (std::size_t i = 0; i < met_array_.size(); ++i)
     counting_->met_array[i] = counting_->met_array[i] || met_array_[i];
   counting_->sampled += sampled_;
-  for (unsigned i = 0; i < 2; ++i) counting_->by_block[i] += by_block_[i];
-  counting_->touched.merge(all_touched_);
+  counting_->arrays.resize(arrays_.size());
+  for (std::size_t a = 0; a < arrays_.size(); ++a)
+    for (unsigned i = 0; i < 2; ++i) {
+      counting_->arrays[a].counted[i] += arrays_[a].counted[i];
+      counting_->arrays[a].estimated[i] += arrays_[a].estimated[i];
+    }
+  counting_->touched.add_blocks(all_touched_);
   all_touched_.clear();
 }
 

@@ -159,6 +159,11 @@ struct Path : Goal {
 
 struct Counting;
 
+// Sectors of one array that blocks read, and wrote, summed over blocks: of those counted, and estimated for the grid.
+struct ArraySectors {
+  double counted[2] = {}, estimated[2] = {};
+};
+
 // The counting of one worker.
 class Counter final : public CountObserver {
  public:
@@ -279,7 +284,8 @@ class Counter final : public CountObserver {
   double before_[totals] = {};  // of the block before it in the sample
   bool has_before_ = false;
   double sum_[totals] = {}, variance_[totals] = {};
-  double by_block_[2] = {};  // sectors that each counted block read, and wrote, summed
+  std::vector<ArraySectors> arrays_;
+  std::vector<TouchedBytes::Part> parts_;  // of the running block
   std::uint64_t sampled_ = 0, events_ = 0;
 
   TouchedBytes touched_;  // by the running block
@@ -288,6 +294,7 @@ class Counter final : public CountObserver {
 
 // A counted launch and its counters.
 struct Counting {
+  std::vector<std::uint64_t> starts;  // of the arrays that are passed to the kernel, ascending
   std::uint64_t blocks = 0;
   std::uint64_t limit = 0;  // blocks to count; 0: as many as take about a second
   bool skip = false;  // blocks outside the sample don't run at all
@@ -306,7 +313,7 @@ struct Counting {
   std::map<std::pair<std::string, int>, Found> met;
   double sum[totals] = {}, variance[totals] = {};
   std::uint64_t sampled = 0;
-  double by_block[2] = {};
+  std::vector<ArraySectors> arrays;  // as many as `starts`, and before them one for what lies below
   TouchedBytes touched;
   std::vector<bool> met_array;
 };
@@ -320,8 +327,12 @@ struct CountedLaunch {
   bool cooperative = false, complete = false;
   std::uint64_t sampled = 0;  // blocks
   bool unique_full = false;  // too many bytes were touched to tell all apart
-  // Bytes, sectors and granules that were touched, each read and written; then sectors summed over blocks.
-  std::array<double, 8> unique{};
+  std::array<double, 6> unique{};  // bytes, sectors and granules that were touched, each read and written
+  struct Array {
+    ArraySectors blocks;
+    TouchedBytes::Part touched;
+  };
+  std::vector<Array> arrays;  // those that were touched
   std::array<double, totals> sum{}, deviation{};
   std::vector<Counting::Found> places;
 };

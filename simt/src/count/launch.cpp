@@ -27,6 +27,10 @@ void begin_counting(Job& job) {
   counting.skip = sample.skip;
   counting.module = job.module;
   counting.flow = flow_of(*job.module);
+  for (unsigned i = 0; i < job.launch->argument_count; ++i)
+    if (const void* const start = job.launch->arguments[i].pointer)
+      counting.starts.push_back(reinterpret_cast<std::uint64_t>(start));
+  std::sort(counting.starts.begin(), counting.starts.end());
   if (counting.limit && counting.limit < job.blocks) {
     const std::uint64_t each = (job.blocks + counting.limit - 1) / counting.limit;
     job.chunk = std::max<std::uint64_t>(job.chunk / each, 1) * each;
@@ -71,14 +75,13 @@ void end_counting(Job& job) {
   counted.complete = !job.cancelled;
   counted.sampled = counting->sampled;
   counted.unique_full = counting->touched.full();
-  counted.unique = {static_cast<double>(read.bytes),
-                    static_cast<double>(wrote.bytes),
-                    static_cast<double>(read.sectors),
-                    static_cast<double>(wrote.sectors),
-                    static_cast<double>(read.granules),
-                    static_cast<double>(wrote.granules),
-                    counting->by_block[0],
-                    counting->by_block[1]};
+  counted.unique = {static_cast<double>(read.bytes),    static_cast<double>(wrote.bytes),
+                    static_cast<double>(read.sectors),  static_cast<double>(wrote.sectors),
+                    static_cast<double>(read.granules), static_cast<double>(wrote.granules)};
+  std::vector<TouchedBytes::Part> parts;
+  counting->touched.count_parts(counting->starts, counting->sampled, parts);
+  for (std::size_t a = 0; a < std::min(parts.size(), counting->arrays.size()); ++a)
+    if (parts[a].sectors[0] || parts[a].sectors[1]) counted.arrays.push_back({counting->arrays[a], parts[a]});
   for (unsigned i = 0; i < totals; ++i) {
     counted.sum[i] = counting->sum[i];
     counted.deviation[i] = std::sqrt(counting->variance[i]);

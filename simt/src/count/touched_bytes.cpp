@@ -61,6 +61,31 @@ void TouchedBytes::merge(const TouchedBytes& other) {
   }
 }
 
+void TouchedBytes::add_block(const TouchedBytes& block) {
+  merge(block);
+  times_.resize(pieces_.size());
+  for (const Piece& from : block.pieces_) {
+    if (!piece(from.key)) continue;
+    Times& times = times_[last_];
+    for (std::uint32_t left = from.used; left; left &= left - 1) {
+      const auto word = static_cast<unsigned>(__builtin_ctz(left));
+      for (unsigned half = 0; half < 2; ++half)
+        if (from.bit[word] << (32 - 32 * half) >> 32 && times[2 * word + half] < 0xFFFF) ++times[2 * word + half];
+    }
+  }
+}
+
+void TouchedBytes::add_blocks(const TouchedBytes& blocks) {
+  merge(blocks);
+  times_.resize(pieces_.size());
+  for (std::size_t i = 0; i < blocks.times_.size(); ++i) {
+    if (!piece(blocks.pieces_[i].key)) continue;
+    for (std::size_t sector = 0; sector < times_[last_].size(); ++sector)
+      times_[last_][sector] =
+          static_cast<std::uint16_t>(std::min(0xFFFF, times_[last_][sector] + blocks.times_[i][sector]));
+  }
+}
+
 void TouchedBytes::clear() {
   // The table is small for a block's bytes; forget the entries one by one where it isn't.
   if (table_.size() <= pieces_.size() * 16) {
@@ -75,6 +100,7 @@ void TouchedBytes::clear() {
     }
   }
   pieces_.clear();
+  times_.clear();
   last_ = 0;
 }
 
@@ -88,6 +114,36 @@ TouchedBytes::Count TouchedBytes::count(unsigned first) const {
       count.sectors += (static_cast<std::uint32_t>(bits) != 0) + (bits >> 32 != 0);
     }
   return count;
+}
+
+void TouchedBytes::count_parts(const std::vector<std::uint64_t>& starts, std::uint64_t blocks,
+                               std::vector<Part>& parts) const {
+  parts.assign(starts.size() + 1, Part{});
+  std::size_t part = 0;
+  for (std::size_t number = 0; number < pieces_.size(); ++number) {
+    const Piece& each = pieces_[number];
+    for (std::uint32_t left = each.used; left; left &= left - 1) {
+      const auto at = static_cast<unsigned>(__builtin_ctz(left)), i = at / words;
+      const std::uint64_t address = (each.key << shift) + at % words * 64;
+      const auto is_in = [&](std::size_t p) {
+        return (p == 0 || starts[p - 1] <= address) && (p == starts.size() || address < starts[p]);
+      };
+      if (!is_in(part))
+        part = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), address) - starts.begin());
+      const bool halves[] = {static_cast<std::uint32_t>(each.bit[at]) != 0, each.bit[at] >> 32 != 0};
+      for (unsigned half = 0; half < 2; ++half) {
+        if (!halves[half]) continue;
+        const std::uint64_t sector = address / 32 + half;
+        ++parts[part].sectors[i];
+        parts[part].first[i] = std::min(parts[part].first[i], sector);
+        parts[part].last[i] = std::max(parts[part].last[i], sector);
+        const unsigned times = blocks && number < times_.size() ? times_[number][2 * at + half] : 0;
+        if (2 * times <= blocks) continue;
+        ++parts[part].common[i];
+        parts[part].common_times[i] += times;
+      }
+    }
+  }
 }
 
 TouchedBytes::Count TouchedBytes::read() const { return count(0); }

@@ -54,6 +54,19 @@ std::string written(const Counting::Found& found) {
   return out + "}" + (found.example ? ",\"example\":" + written(*found.example) : "") + "}";
 }
 
+// Read, then written: sectors of the counted blocks, estimated for the grid, distinct ones, from first to last; those
+// that more than half of the blocks touched, and by how many blocks.
+std::string written(const CountedLaunch::Array& array) {
+  std::vector<double> all;
+  for (unsigned i = 0; i < 2; ++i)
+    for (const double value :
+         {array.blocks.counted[i], array.blocks.estimated[i], static_cast<double>(array.touched.sectors[i]),
+          static_cast<double>(array.touched.extent(i)), static_cast<double>(array.touched.common[i]),
+          static_cast<double>(array.touched.common_times[i])})
+      all.push_back(value);
+  return listed(all);
+}
+
 std::string written(const CountedLaunch& launch) {
   return "{\"kernel\":" + quoted(launch.kernel) + ",\"file\":" + quoted(launch.file) +
          ",\"line\":" + std::to_string(launch.line) + ",\"defined\":" + std::to_string(launch.defined) +
@@ -62,8 +75,9 @@ std::string written(const CountedLaunch& launch) {
          ",\"static_shared\":" + std::to_string(launch.static_shared) +
          ",\"cooperative\":" + std::to_string(launch.cooperative) + ",\"sampled\":" + std::to_string(launch.sampled) +
          ",\"complete\":" + std::to_string(launch.complete) + ",\"unique_full\":" + std::to_string(launch.unique_full) +
-         ",\"unique\":" + listed(launch.unique) + ",\"sum\":" + listed(launch.sum) +
-         ",\"deviation\":" + listed(launch.deviation) +
+         ",\"unique\":" + listed(launch.unique) +
+         ",\"arrays\":" + array_of(launch.arrays, [](const CountedLaunch::Array& array) { return written(array); }) +
+         ",\"sum\":" + listed(launch.sum) + ",\"deviation\":" + listed(launch.deviation) +
          ",\"spots\":" + array_of(launch.places, [](const Counting::Found& found) { return written(found); }) + "}";
 }
 
