@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from grader.judging.grading import grade as grade
     from grader.notebook.check import check as check
+    from grader.notebook.guess import guess as guess
     from grader.notebook.profile import compare as compare
     from grader.notebook.profile import profile as profile
     from grader.reports.progress import progress as progress
@@ -23,6 +24,7 @@ __all__ = [
     "check",
     "compare",
     "grade",
+    "guess",
     "profile",
     "progress",
 ]
@@ -34,6 +36,7 @@ _HOME = {
     "Status": "verdict",
     "Outcome": "verdict",
     "check": "notebook.check",
+    "guess": "notebook.guess",
     "profile": "notebook.profile",
     "compare": "notebook.profile",
     "progress": "reports.progress",
