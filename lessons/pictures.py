@@ -56,6 +56,39 @@ def sliding_window() -> Image:
     )
 
 
+def grid_to_lanes() -> Image:
+    """Draw the levels of a launch of 63 blocks of 256 threads: grid, block, warp, lane."""
+    rows = (
+        ("the grid: 63 blocks", ["block 0", "block 1", "block 2", "block 3", "…", "block 62"], 1),
+        ("block 1: 256 threads, 8 warps", [f"warp {w}" for w in range(8)], 2),
+        ("warp 2: 32 threads", [str(lane) for lane in range(32)], 6),
+    )
+    figure, ax = plt.subplots(figsize=(8.6, 2.7))
+    inside = None  # left and right end of the cell that the next row enlarges
+    for row, (title, texts, chosen) in enumerate(rows):
+        top, width = 1.6 * row, 32 / len(texts)
+        if inside is not None:
+            for near, far in zip(inside, (0, 32)):
+                ax.plot([near, far], [top - 0.9, top], color="grey", lw=0.8, ls=(0, (2, 2)))
+        ax.text(0, top - 0.1, title, ha="left", va="bottom", fontsize=9, fontweight="bold")
+        for i, text in enumerate(texts):
+            face = ORANGE if i == chosen else GREY if text == "…" else BLUE
+            ax.add_patch(Rectangle((i * width, top), width, 0.7, facecolor=face, edgecolor="white", lw=1.5))
+            ax.text((i + 0.5) * width, top + 0.35, text, ha="center", va="center", fontsize=7.5)
+        inside = (chosen * width, (chosen + 1) * width)
+    ax.text(6.5, 4.0, "lane 6: thread 2 · 32 + 6 = 70 of block 1", ha="center", va="top", fontsize=8)
+    ax.set_xlim(-0.2, 32.2)
+    ax.set_ylim(4.5, -0.6)
+    ax.axis("off")
+    return _in_few_colours(
+        _png(
+            figure,
+            "Three rows, each an enlarged cell of the row above. The grid has 63 blocks, 0 to 62. Block 1 has 256 "
+            "threads in 8 warps, 0 to 7. Warp 2 has 32 lanes, 0 to 31. Lane 6 is thread 70 of the block.",
+        )
+    )
+
+
 def patches_as_columns() -> Image:
     """Draw im2col of a 3x4 image with a 2x2 window: each patch becomes one column."""
     figure, (image, columns) = _axes(2, 7.5, 3)
