@@ -1,4 +1,4 @@
-"""Does the glossary have the term of each link, in alphabetical order, and does the lesson that it names have it too?"""
+"""Has the glossary each linked term, in alphabetical order, and does the lesson that it names contain the term?"""
 
 import re
 from pathlib import Path
