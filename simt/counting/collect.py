@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from simt.counting.counters import TRAFFICS, Counters, Launch, Line, Request, Traffic, choose_requests
+from simt.counting.counters import SECTOR, TRAFFICS, Counters, Launch, Line, Request, Traffic, choose_requests
 from simt.counting.report import Report
 from simt.runtime import library as runtime
 from simt.toolchain.disassembly.blocks import Block, read_blocks
@@ -127,17 +127,13 @@ def _make_launch(raw: dict, found: dict) -> Launch:
         sum(_estimate_array(array[first : first + 6], raw["sampled"], count) for array in raw["arrays"])
         for first in (0, 6)
     ]
-    per_sector, granules = (
-        [raw["unique"][first + i] / raw["unique"][2 + i] if raw["unique"][2 + i] else 0.0 for i in range(2)]
-        for first in (0, 4)
-    )
+    bytes_, granules = [[_estimate_pieces(raw, unique[i], i, first, count) for i in range(2)] for first in (0, 4)]
     return Launch(
         kernel, raw["file"], raw["line"], raw["defined"], tuple(raw["grid"]), tuple(raw["block"]),
         raw["dynamic_shared"], raw["static_shared"],
         bool(raw["cooperative"]), raw["sampled"], bool(raw["complete"]), whole, [lines[key] for key in sorted(lines)],
         {name: value for name, value in zip(_TOTALS, raw["deviation"]) if raw["sampled"] < count},
-        unique[0] * per_sector[0], unique[1] * per_sector[1], unique[0], unique[1],
-        unique[0] * granules[0], unique[1] * granules[1],
+        bytes_[0], bytes_[1], unique[0], unique[1], granules[0], granules[1],
         sums["block_unique_sectors_read"], sums["block_unique_sectors_written"],
     )  # fmt: skip
 
@@ -213,6 +209,27 @@ def _find_issued(offset: int, ran: dict[int, tuple[float, float]], blocks: dict[
     while (block := blocks.get(offset)) and block.under is not None and block.under in ran:
         offset = block.under
     return ran[offset]
+
+
+def _estimate_pieces(raw: dict, sectors: float, which: int, first: int, blocks: int) -> float:
+    """Estimate the distinct bytes (first: 0) or granules of 64 bytes (first: 4) of the whole grid.
+
+    sectors: the estimate of its distinct sectors. which: read (0) or written (1). Of one block's accesses the sample
+    tells how many bytes and granules belong to a sector. Where several blocks touch each sector, others touch the rest
+    of it; sectors that most blocks touch are known.
+    """
+    counted, seen = raw["unique"][first + which], raw["unique"][2 + which]
+    if raw["sampled"] >= blocks or not (raw["sampled"] and seen):
+        return counted
+    arrays = [array[6 * which : 6 * which + 6] for array in raw["arrays"]]
+    common = min(sectors, sum(array[4] for array in arrays))
+    by_block = sum(array[1] - array[5] * blocks / raw["sampled"] for array in arrays)
+    others, each = sectors - common, counted / seen
+    shared = max(1.0, by_block / others) if others else 1.0
+    if first == 0:
+        return common * each + others * min(SECTOR, each * shared)
+    alone = min(1.0, max(0.0, 2 - shared))  # the part of the granules whose other half no block touches
+    return common * each + others * (0.5 + max(0.0, each - 0.5) * alone)
 
 
 def _estimate_array(array: Sequence[float], sampled: int, blocks: int) -> float:

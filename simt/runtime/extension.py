@@ -123,6 +123,7 @@ def load_inline(
         path, _ = _load(sources, MODES.index("plain"), verbose)
         torch.ops.loaded_libraries.add(path)
         return path
+    loaded.append(sources)
     for mode in build_ahead:
         threading.Thread(target=_build_ahead, args=(sources, mode), daemon=True).start()
     if sources.registers_operators and library.options.mode != "plain":
@@ -136,6 +137,19 @@ def load_inline(
 
 # Modes that load_inline builds in parallel with the one that it waits for: ("check",) if the kernels will be checked.
 build_ahead: tuple[str, ...] = ()
+
+
+loaded: list[Sources] = []  # what load_inline was called with, in this process
+
+
+def build_others(mode: str) -> None:
+    """Build everything that was loaded for another mode, in a thread: the first call in that mode then waits less."""
+
+    def build_all(all_sources: list[Sources]) -> None:
+        for sources in all_sources:
+            _build_ahead(sources, mode)
+
+    threading.Thread(target=build_all, args=(list(loaded),), daemon=True).start()
 
 
 def _build_ahead(sources: Sources, mode: str) -> None:

@@ -46,12 +46,13 @@ Position = tuple[Number, Number, Number]
 class Orders:
     """How the other process runs kernels until the next orders; as simt.run's options.
 
-    record: report who writes which bytes, in elements of so many bytes; 0: nobody does. least: bytes of the smallest
-    block whose bytes written by the host are reported. watch: report torch's operators on tensors of at least so many
-    elements; 0: none.
+    check, count: with all checks on, or with counters. record: report who writes which bytes, in elements of so many
+    bytes; 0: nobody does. least: bytes of the smallest block whose bytes written by the host are reported. watch:
+    report torch's operators on tensors of at least so many elements; 0: none.
     """
 
     check: bool = False
+    count: bool = False
     schedule: str | int = "forward"
     guard: str | None = None
     seconds: float = 30.0
@@ -188,7 +189,8 @@ class Monitor:
         self.number += 1
         kind = SCHEDULES.get(str(orders.schedule), 2)
         seed = int(orders.schedule) % 2**64 if kind == 2 else 0
-        fields = (int(orders.check), kind, seed, orders.seconds, GUARDS["end" if orders.check else orders.guard])
+        mode = 1 if orders.check else 2 if orders.count else 0
+        fields = (mode, kind, seed, orders.seconds, GUARDS["end" if orders.check else orders.guard])
         rest = (int(orders.idle), orders.record, orders.least, orders.watch)
         packed = ORDERS.pack(MAGIC, self.number, *fields, *rest)
         at = _NUMBER_AT + 8

@@ -30,6 +30,7 @@ void begin_counting(Job& job) {
   for (unsigned i = 0; i < job.launch->argument_count; ++i)
     if (const void* const start = job.launch->arguments[i].pointer)
       counting.starts.push_back(reinterpret_cast<std::uint64_t>(start));
+  for (const auto& variable : job.module->variables) counting.starts.push_back(job.module->base + variable.offset);
   std::sort(counting.starts.begin(), counting.starts.end());
   if (counting.limit && counting.limit < job.blocks) {
     const std::uint64_t each = (job.blocks + counting.limit - 1) / counting.limit;

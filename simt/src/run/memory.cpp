@@ -155,6 +155,8 @@ void begin_command() {
   command_serial = serial;
 }
 
+static constexpr std::size_t large = 1 << 20;
+
 void* allocate(std::size_t bytes) { return allocate_at(bytes, __builtin_return_address(0)); }
 
 void* allocate_at(std::size_t bytes, const void* code) {
@@ -163,7 +165,8 @@ void* allocate_at(std::size_t bytes, const void* code) {
   Block block;
   void* pointer = guard == Guard::none ? plain(bytes, block) : fenced(bytes, block);
   if (!pointer) return nullptr;
-  poison(block.data, block.map ? block.room : block.bytes);
+  // A count of a few blocks at full size touches little of its memory: to fill it would take longer than to count.
+  if (options().mode != Mode::count || bytes < large) poison(block.data, block.map ? block.room : block.bytes);
   block.serial = ++serial;
   block.code = reinterpret_cast<std::uintptr_t>(code);
   live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;

@@ -176,7 +176,7 @@ bool obey() {
     const Unsealed open;
     sealed.current = current;
     Options& now = sealed.options;
-    now.mode = current.mode == 1 ? Mode::check : Mode::plain;
+    now.mode = current.mode == 1 ? Mode::check : current.mode == 2 ? Mode::count : Mode::plain;
     now.schedule = static_cast<int>(current.schedule);
     now.seed = current.seed;
     now.seconds = current.seconds;

@@ -54,3 +54,6 @@ def test_distinct_sectors_of_the_grid(kernels, name, sample):
     within = 0.6 if name == "at random" else 0.15
     for field in ("unique_sectors_read", "unique_sectors_written"):
         assert getattr(part, field) == pytest.approx(getattr(whole, field), rel=within, abs=4)
+    # of the rest of a sector, and of the other half of 64 bytes, a sample knows less
+    for field in ("unique_bytes_read", "unique_bytes_written", "unique_granules_read", "unique_granules_written"):
+        assert getattr(part, field) == pytest.approx(getattr(whole, field), rel=max(within, 0.25), abs=128), field

@@ -1,0 +1,119 @@
+"""The parts of a report about a predicted time: how much, how sure, beside what else, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from grader.reports.parts import Table, Words
+from grader.verdict import Outcome, Prediction, Rung, Stage, Verdict
+
+HERE = "→ this submission"
+NAMES = {"reference": "reference solution", "fastest": "fastest file", "compile": "torch.compile", "eager": "eager"}
+HEAD = ("", "predicted", "measured", "")
+NEAR_BOUND = 1.35  # times what the bytes of inputs and outputs take, up to which little is left to gain
+LITTLE_LEFT = "That is little more than to read the inputs and write the outputs once."
+NOTHING = "The counters show no waste that stands out."
+Where = Callable[[int], str]
+
+
+def find(verdict: Verdict) -> tuple[Stage, Prediction] | None:
+    """Return the stage with its prediction, if the verdict has one and passed."""
+    if verdict.outcome is not Outcome.passed:
+        return None
+    found = [(stage, stage.prediction) for stage in verdict.stages if stage.prediction is not None]
+    return found[0] if found else None
+
+
+def tell(verdict: Verdict, where: Where) -> list[object]:
+    """Return the parts; none where no time is predicted. where: names a line of the student's file."""
+    found = find(verdict)
+    if found is None:
+        return []
+    prediction = found[1]
+    parts: list[object] = [Words(describe(prediction), "lead"), Words(describe_interval(prediction), "soft")]
+    rows = list_rows(prediction)
+    if len(rows) > 1:
+        parts.append(Table(rows, head=HEAD, numbers=(1, 2, 3)))
+    parts.append(Words(f"{describe_launches(prediction)} {describe_advice(prediction, where)}"))
+    return parts
+
+
+def describe(prediction: Prediction) -> str:
+    """Return the time, the GPU and the size."""
+    sizes = " and ".join("×".join(map(str, shape)) for shape in prediction.sizes)
+    what = "forward and backward" if prediction.backward else "one forward"
+    return f"Predicted on the {prediction.gpu}: {show_time(prediction.ms)} for {what} with inputs of {sizes}"
+
+
+def describe_interval(prediction: Prediction) -> str:
+    """Return how sure the time is, and that it is no measurement."""
+    return (
+        f"Predicted from counters, not measured: nine in ten kernels of this kind take {show_time(prediction.low)} to "
+        f"{show_time(prediction.high)}. To read the inputs and write the outputs alone takes "
+        f"{show_time(prediction.bound_ms)}."
+    )
+
+
+def describe_launches(prediction: Prediction) -> str:
+    """Return what limits the launches that take longest."""
+    slowest = max(prediction.launches, key=lambda one: one.ms)
+    count = sum(one.times for one in prediction.launches)
+    if count == 1:
+        return f"It is limited by {prediction.limit}."
+    share = slowest.ms / prediction.ms if prediction.ms else 0.0
+    times = f"{slowest.times:,} times " if slowest.times > 1 else ""
+    return f"{times}`{slowest.kernel}` takes {share:.0%} of it, limited by {slowest.limit}.".strip()
+
+
+def describe_advice(prediction: Prediction, where: Where) -> str:
+    """Return what to try next, with its line; or that nothing stands out."""
+    if not prediction.advice:
+        return LITTLE_LEFT if prediction.ms < NEAR_BOUND * prediction.bound_ms else NOTHING
+    if prediction.advice_line is None:
+        return f"Next: {prediction.advice}"
+    place = where(prediction.advice_line)
+    return f"Next, in {place}: {prediction.advice}"
+
+
+# ---- the ladder ----
+
+
+def choose_rungs(prediction: Prediction) -> list[Rung]:
+    """Return the rungs that are shown: the first step, the next faster one, the last, and all that are no steps."""
+    steps = [rung for rung in prediction.rungs if rung.kind == "step"]
+    faster = [rung for rung in steps if time_of(rung) < prediction.ms]
+    shown = [*steps[:1], *sorted(faster, key=time_of)[-1:], *steps[-1:]]
+    return [rung for rung in prediction.rungs if rung.kind != "step" or rung in shown]
+
+
+def time_of(rung: Rung) -> float:
+    """Return a rung's predicted time in ms, or the measured one where it is not predicted."""
+    time = rung.predicted if rung.predicted is not None else rung.measured
+    return time if time is not None else 0.0
+
+
+def list_rows(prediction: Prediction) -> list[tuple[str, ...]]:
+    """Return a row for the submission and for each rung, the slowest first: name, times, and the factor between."""
+    rows: list[tuple[float, tuple[str, ...]]] = [(prediction.ms, (HERE, show_time(prediction.ms), "", ""))]
+    for rung in choose_rungs(prediction):
+        time = time_of(rung)
+        cells = [show_time(value) if value is not None else "" for value in (rung.predicted, rung.measured)]
+        rows.append((time, (_name(rung), *cells, _compare(prediction.ms, time))))
+    return [row for _, row in sorted(rows, key=lambda one: -one[0])]
+
+
+def _name(rung: Rung) -> str:
+    return f"step {rung.name}" if rung.kind == "step" else NAMES.get(rung.kind, rung.name)
+
+
+def _compare(mine: float, other: float) -> str:
+    """Return how many times as fast as the submission something is."""
+    if not mine or not other:
+        return ""
+    times = mine / other
+    return f"{times:.2f} times as fast" if times < 9.95 else f"{times:,.0f} times as fast"
+
+
+def show_time(ms: float) -> str:
+    """Return milliseconds with three digits and a suitable unit."""
+    return f"{1e3 * ms:.3g} µs" if ms < 0.9995 else f"{ms:,.3g} ms" if ms < 999.5 else f"{ms:,.0f} ms"

@@ -1,0 +1,257 @@
+"""Predict what a launch would take without one kind of waste, so that the waste that costs most can be named.
+
+Each cause replaces some counters by those of a kernel that does the same work without it: a load that is contiguous
+instead of strided, shared memory without bank conflicts, a warp without idle lanes. The difference of the two
+predictions is what the cause costs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from simt.counting.counters import SECTOR, Launch, launch_dict
+from simt.counting.occupancy import occupancy
+from simt.counting.time_model import Work, predict
+from simt.devices import DEVICES
+
+WARP = 32
+WIDE = 4  # numbers of 4 bytes that a thread loads at once as a float4
+INDEXING = ("instructions", "integer", "integer64", "branch", "divide32", "divide64")  # of Work.mix
+FULL = 8  # blocks per multiprocessor that keep it busy
+
+
+@dataclass(frozen=True)
+class Waste:
+    """What a launch's accesses would need at least, and how they are made; of the whole grid, at warp level.
+
+    ideal_load_sectors, ideal_store_sectors: the fewest that hold the bytes that each request uses. ideal_wavefronts: of
+    shared memory without bank conflicts. lanes: active ones of 32 on average. load_lanes, store_lanes: single threads'
+    accesses to global memory; load_bytes, store_bytes: that they request.
+    """
+
+    ideal_load_sectors: float = 0
+    ideal_store_sectors: float = 0
+    ideal_wavefronts: float = 0
+    lanes: float = WARP
+    load_lanes: float = 0
+    store_lanes: float = 0
+    load_bytes: float = 0
+    store_bytes: float = 0
+
+    @classmethod
+    def of(cls, launch: Launch | Mapping) -> Waste:
+        """Return the waste of a launch: a simt.Launch, or a launch from a report's JSON."""
+        plain = launch if isinstance(launch, Mapping) else launch_dict(launch)
+        counters = plain["counters"]
+
+        def of(kind: str, what: str) -> float:
+            return counters.get(kind, {}).get(what, 0)
+
+        return cls(
+            of("global_loads", "ideal_sectors"),
+            of("global_stores", "ideal_sectors"),
+            sum(of(f"shared_{kind}", "ideal_wavefronts") for kind in ("loads", "stores", "atomics")),
+            counters.get("working_lanes") or float(WARP),
+            of("global_loads", "lanes"),
+            of("global_stores", "lanes"),
+            of("global_loads", "bytes"),
+            of("global_stores", "bytes"),
+        )
+
+
+def find_savings(work: Work, waste: Waste, gpu: str) -> dict[str, float]:
+    """Return {cause: seconds that the launch would take without it} for each cause that it shows.
+
+    gpu: a name of GPUS. The causes are the keys of CAUSES.
+    """
+    found = {}
+    for cause, without in CAUSES.items():
+        changed = without(work, waste, gpu)
+        if changed is not None:
+            found[cause] = predict(changed, gpu).seconds
+    return found
+
+
+# ---- causes: each returns the work without it, or None where the launch does not show it ----
+
+
+def _without_scattered_loads(work: Work, waste: Waste, gpu: str) -> Work | None:
+    ideal = waste.ideal_load_sectors
+    if not _are_loads_scattered(work, waste):
+        return None
+    lines = max(work.loads, ideal / 4)
+    own = work.block_unique_read * min(1.0, ideal / work.load_sectors)
+    return dataclasses.replace(
+        work,
+        load_sectors=ideal,
+        load_lines=min(work.load_lines, lines),
+        block_unique_read=max(own, min(work.block_unique_read, work.unique_read)),
+    )
+
+
+def _without_scattered_stores(work: Work, waste: Waste, gpu: str) -> Work | None:
+    ideal = waste.ideal_store_sectors
+    if not ideal or work.store_sectors < 1.3 * ideal:
+        return None
+    lines = max(work.stores, ideal / 4)
+    return dataclasses.replace(work, store_sectors=ideal, store_lines=min(work.store_lines, lines))
+
+
+def _without_conflicts(work: Work, waste: Waste, gpu: str) -> Work | None:
+    if work.shared_wavefronts < 1.1 * waste.ideal_wavefronts or not waste.ideal_wavefronts:
+        return None
+    return dataclasses.replace(work, shared_wavefronts=waste.ideal_wavefronts)
+
+
+def _without_idle_lanes(work: Work, waste: Waste, gpu: str) -> Work | None:
+    part = waste.lanes / WARP
+    if part > 0.9 or work.threads < WARP:
+        return None
+    # an access of fewer lanes needs fewer sectors already
+    return _scale(work, part, "mix", "loads", "stores", "load_lines", "store_lines", "shared_wavefronts")
+
+
+def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """A block whose number of threads is no multiple of 32 leaves lanes of its last warp idle."""
+    used = work.threads / (-(-work.threads // WARP) * WARP)
+    if used > 0.9:
+        return None
+    blocks = max(1, math.ceil(work.blocks * work.threads / 256))
+    changed = _scale(work, used, "mix", "loads", "stores", "load_lines", "store_lines", "shared_wavefronts")
+    return dataclasses.replace(changed, threads=256, blocks=blocks)
+
+
+def _without_few_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
+    wanted = FULL * DEVICES[gpu].multiprocessors
+    if work.blocks >= DEVICES[gpu].multiprocessors or work.warps >= wanted:
+        return None
+    return dataclasses.replace(work, blocks=wanted, threads=min(work.threads, 256), shared=0)
+
+
+def _without_short_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """A quarter of the blocks with four times the work each: to start blocks takes time of its own."""
+    if work.blocks < 4 * FULL * DEVICES[gpu].multiprocessors or work.warps > work.loads + work.stores:
+        return None
+    indices = {name: value / 2 if name in INDEXING else value for name, value in work.mix.items()}
+    return dataclasses.replace(work, blocks=math.ceil(work.blocks / 4), mix=indices)
+
+
+def _without_large_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Shared memory limits how many blocks fit, and with them the warps that hide latency."""
+    with_it = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
+    without = occupancy(DEVICES[gpu], work.threads, 0, None, work.blocks)
+    if not with_it.blocks or with_it.blocks >= without.blocks or with_it.ratio > 0.5:
+        return None
+    return dataclasses.replace(work, shared=0)
+
+
+def _without_barriers(work: Work, waste: Waste, gpu: str) -> Work | None:
+    return dataclasses.replace(work, barriers=0) if work.barriers > work.warps else None
+
+
+def _without_local_memory(work: Work, waste: Waste, gpu: str) -> Work | None:
+    return dataclasses.replace(work, local_sectors=0) if work.local_sectors else None
+
+
+def _without_atomics(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """One atomic operation per block remains."""
+    if work.atomic_passes <= work.blocks:
+        return None
+    return dataclasses.replace(work, atomics=min(work.atomics, work.blocks), atomic_passes=float(work.blocks))
+
+
+def _without_doubles(work: Work, waste: Waste, gpu: str) -> Work | None:
+    doubles = {name: value for name, value in work.mix.items() if name.startswith("fp64")}
+    if not sum(doubles.values()):
+        return None
+    mix = {name: value for name, value in work.mix.items() if name not in doubles}
+    for name, value in doubles.items():
+        single = name.replace("fp64", "fp32")
+        mix[single] = mix.get(single, 0) + value
+    return dataclasses.replace(work, mix=mix)
+
+
+def _without_divisions(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Integer divisions by a number that is not known when the kernel is compiled, and 64-bit indices."""
+    slow = sum(work.mix.get(name, 0) for name in ("divide32", "divide64"))
+    if not slow and not work.mix.get("integer64", 0):
+        return None
+    return dataclasses.replace(work, mix=work.mix | {"divide32": 0, "divide64": 0, "integer64": 0})
+
+
+def _without_narrow_accesses(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Loads and stores of 4 contiguous bytes per thread could be a quarter as many of 16 bytes."""
+    changed = work
+    for kind, lanes, bytes_, ideal in (
+        ("load", waste.load_lanes, waste.load_bytes, waste.ideal_load_sectors),
+        ("store", waste.store_lanes, waste.store_bytes, waste.ideal_store_sectors),
+    ):
+        sectors, requests = getattr(work, f"{kind}_sectors"), getattr(work, f"{kind}s")
+        dense = sectors and bytes_ > 0.8 * sectors * SECTOR and sectors < 1.3 * ideal
+        if dense and lanes and bytes_ / lanes <= 4:
+            changed = dataclasses.replace(changed, **{f"{kind}s": requests / WIDE})
+    if changed is work:
+        return None
+    indices = {name: value / WIDE if name in INDEXING else value for name, value in work.mix.items()}
+    return dataclasses.replace(changed, mix=indices) if _is_elementwise(work) else changed
+
+
+def _is_elementwise(work: Work) -> bool:
+    """Return whether the launch loads and stores about as often: its index arithmetic belongs to the accesses."""
+    return work.loads <= 4 * work.stores
+
+
+def _are_loads_scattered(work: Work, waste: Waste) -> bool:
+    return bool(waste.ideal_load_sectors) and work.load_sectors > 1.3 * waste.ideal_load_sectors
+
+
+def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """A block loads its bytes once, and keeps them in shared memory or registers."""
+    requested = work.load_sectors * SECTOR
+    if not work.block_unique_read or requested < 3 * work.block_unique_read or _are_loads_scattered(work, waste):
+        return None
+    part = work.block_unique_read / requested
+    return _scale(work, part, "loads", "load_sectors", "load_lines")
+
+
+def _without_small_tiles(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Blocks read what other blocks read too: twice the tile in both directions halves that."""
+    if work.block_unique_read < 4 * max(work.unique_read, 1.0) or _are_loads_scattered(work, waste):
+        return None
+    return _scale(work, 0.5, "block_unique_read", "load_sectors", "load_lines", "loads")
+
+
+def _scale(work: Work, factor: float, *names: str) -> Work:
+    changed = {
+        name: {key: value * factor for key, value in work.mix.items()}
+        if name == "mix"
+        else getattr(work, name) * factor
+        for name in names
+    }
+    return dataclasses.replace(work, **changed)
+
+
+# Not mistakes, but what a faster kernel does differently: named where no other cause costs about as much.
+REFINEMENTS = ("narrow accesses", "short blocks", "reading again", "small tiles")
+
+CAUSES: dict[str, Callable[[Work, Waste, str], Work | None]] = {
+    "scattered loads": _without_scattered_loads,
+    "scattered stores": _without_scattered_stores,
+    "bank conflicts": _without_conflicts,
+    "idle lanes": _without_idle_lanes,
+    "part warps": _without_part_warps,
+    "few blocks": _without_few_blocks,
+    "short blocks": _without_short_blocks,
+    "shared memory per block": _without_large_blocks,
+    "barriers": _without_barriers,
+    "local memory": _without_local_memory,
+    "atomics": _without_atomics,
+    "doubles": _without_doubles,
+    "divisions": _without_divisions,
+    "narrow accesses": _without_narrow_accesses,
+    "reading again": _without_reading_again,
+    "small tiles": _without_small_tiles,
+}

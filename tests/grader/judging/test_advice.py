@@ -1,0 +1,154 @@
+"""Does the sentence on what to try next name the cause that makes a right kernel slow?
+
+Each kernel computes what it should and wastes one thing, which was planted. They are counted as a submission is, on
+memory that is never written.
+"""
+
+import pytest
+import torch
+
+import simt
+from grader.judging import advice, prediction
+from grader.worker import tallies
+from simt.counting.time_model import GPUS
+
+N = 1 << 24
+SIDE = 1 << 12
+
+# name: (kernel's body with x, y, n and w, launches, words that the sentence must contain)
+SLOW = {
+    "rows_read_by_columns": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2.0f * x[i % w * w + i / w];",
+        "<<<n / 256, 256>>>",
+        "let neighbouring threads read neighbouring addresses",
+    ),
+    "rows_written_by_columns": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i % w * w + i / w] = 2.0f * x[i];",
+        "<<<n / 256, 256>>>",
+        "let neighbouring threads write neighbouring addresses",
+    ),
+    "structs_of_eight": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n / 8) return; float s = 0;\n"
+        "for (int k = 0; k < 8; k++) s += x[8 * i + k]; y[i] = s;",
+        "<<<n / 8 / 256, 256>>>",
+        "let neighbouring threads read neighbouring addresses",
+    ),
+    "tile_without_padding": (
+        "__shared__ float t[32][32]; int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 32;\n"
+        "for (int k = threadIdx.y; k < 32; k += 8) t[k][threadIdx.x] = x[(r + k) * w + c];\n"
+        "__syncthreads();\n"
+        "for (int p = 0; p < 8; p++) for (int k = threadIdx.y; k < 32; k += 8) t[threadIdx.x][k] += 1.0f;\n"
+        "__syncthreads();\n"
+        "for (int k = threadIdx.y; k < 32; k += 8) y[(r + k) * w + c] = t[k][threadIdx.x];",
+        "<<<dim3(w / 32, w / 32), dim3(32, 8)>>>",
+        "pad the array's rows by one element",
+    ),
+    "branches_by_parity": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i];\n"
+        "if (threadIdx.x % 4 == 0) { for (int k = 0; k < 200; k++) v = v * 1.01f + 0.5f; }\n"
+        "else if (threadIdx.x % 4 == 1) { for (int k = 0; k < 200; k++) v = v * 0.99f - 0.5f; }\n"
+        "else if (threadIdx.x % 4 == 2) { for (int k = 0; k < 200; k++) v = v * 0.98f + 0.25f; }\n"
+        "else { for (int k = 0; k < 200; k++) v = v * 1.02f - 0.25f; }\n"
+        "y[i] = v;",
+        "<<<n / 256, 256>>>",
+        "take the same branch",
+    ),
+    "one_lane_works": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i];\n"
+        "if (threadIdx.x % 32 == 0) for (int k = 0; k < 300; k++) v = v * 1.01f + 0.5f;\n"
+        "y[i] = v;",
+        "<<<n / 256, 256>>>",
+        "take the same branch",
+    ),
+    "eight_blocks": (
+        "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n / 64; i += gridDim.x * blockDim.x)\n"
+        "  y[i] = 2.0f * x[i];",
+        "<<<8, 256>>>",
+        "split the work into more blocks",
+    ),
+    "needless_barriers": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; float v = i < n ? x[i] : 0.0f;\n"
+        "for (int k = 0; k < 40; k++) { v += 0.5f; __syncthreads(); }\n"
+        "if (i < n) y[i] = v;",
+        "<<<n / 1024, 1024>>>",
+        "remove those that order nothing",
+    ),
+    "in_double": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; double v = x[i];\n"
+        "for (int k = 0; k < 60; k++) v = v * 1.0001 + 0.5;\n"
+        "y[i] = v;",
+        "<<<n / 256, 256>>>",
+        "computes in double",
+    ),
+    "atomics_on_one_sum": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) atomicAdd(&y[i % 32], x[i]);",
+        "<<<n / 256, 256>>>",
+        "add up within the block first",
+    ),
+    "divisions": (
+        "long i = (long)blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; long h = w / 2, d = w / 4;\n"
+        "long a = i % w, b = i / w % h, c = i / w / h % d, e = i / (w * h * d);\n"
+        "y[((e * d + c) * h + b) * w + a] = x[((e * d + c) * h + b) * w + a] * 2.0f;",
+        "<<<n / 256, 256>>>",
+        "take most instructions",
+    ),
+    "blocks_of_eight": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i];\n"
+        "for (int k = 0; k < 100; k++) v = v * 1.01f + 0.5f;\n"
+        "y[i] = v;",
+        "<<<n / 8, 8>>>",
+        "use a multiple of 32 threads",
+    ),
+    "window_of_64": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n - 64) return; float s = 0;\n"
+        "for (int k = 0; k < 64; k++) s += x[i + k];\n"
+        "y[i] = s;",
+        "<<<n / 256, 256>>>",
+        "keep them in shared memory or in registers",
+    ),
+    "much_shared_memory": (
+        "__shared__ float t[11000]; int i = blockIdx.x * blockDim.x + threadIdx.x; t[threadIdx.x] = i < n ? x[i] : 0;\n"
+        "__syncthreads(); float v = t[31 - threadIdx.x]; if (i < n) y[i / 32 * 32 + 31 - threadIdx.x] = v * 2.0f;",
+        "<<<n / 32, 32>>>",
+        "use smaller tiles",
+    ),
+}
+MANY = "five_launches"
+
+
+@pytest.fixture(scope="module")
+def module():
+    text = "__global__ void scale(const float* x, float* y, int n, int w) {\n"
+    text += "  int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] * 1.5f; }\n"
+    names = []
+    for name, (body, launch, _) in SLOW.items():
+        arguments = "(x.data_ptr<float>(), y.data_ptr<float>(), n, w)"
+        text += f"__global__ void {name}(const float* x, float* y, int n, int w) {{\n{body}\n}}\n"
+        text += f"void run_{name}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w) {{\n"
+        text += f"  {name}{launch}{arguments};\n}}\n"
+        names.append(f"run_{name}")
+    text += f"void run_{MANY}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w) {{\n"
+    text += "  float *a = x.data_ptr<float>(), *b = y.data_ptr<float>();\n"
+    text += "  for (int k = 0; k < 5; k++) scale<<<n / 256, 256>>>(k % 2 ? b : a, k % 2 ? a : b, n, w);\n}\n"
+    names.append(f"run_{MANY}")
+    declared = "".join(f"void {name}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w);" for name in names)
+    return simt.load_inline("test_advice", declared, text, functions=names)
+
+
+def advise(module, name, gpu="H200"):
+    x, y = torch.empty(N), torch.empty(N)
+    with simt.count(sample=prediction.BLOCKS, partial=True) as report:
+        getattr(module, f"run_{name}")(x, y, N, SIDE)
+    launches = [prediction.read_launch(one, gpu) for one in tallies.describe(report).launches]
+    return advice.advise(launches, gpu, 8 * N / GPUS[gpu].dram)
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_the_planted_cause_is_named(module, name):
+    """Does the sentence name what the kernel wastes?"""
+    assert SLOW[name][2] in advise(module, name).text
+
+
+def test_many_launches(module):
+    """Does it say to fuse where five kernels pass over one array?"""
+    assert "5 launches pass intermediate results through memory: fuse" in advise(module, MANY).text

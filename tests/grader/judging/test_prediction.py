@@ -1,0 +1,252 @@
+"""Is the time of a right submission predicted at full size where there is no GPU, and never taken for a measurement?"""
+
+import json
+import math
+
+import pytest
+
+from grader.judging.grading import grade
+from grader.paths import KERNELS_REF, ROOT
+from grader.problems import ladders
+from grader.reports import feedback, predicted
+from grader.verdict import Outcome, Reason, Status, from_json, to_json
+from simt.counting.time_model import GPUS, predict
+
+SCALING = '''
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+declaration = "torch::Tensor scale(torch::Tensor x, torch::Tensor factor);"
+source = r"""
+__global__ void scale_kernel(const float* x, const float* factor, float* y, int features, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * factor[i % features];
+}
+torch::Tensor scale(torch::Tensor x, torch::Tensor factor) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    scale_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), factor.data_ptr<float>(), y.data_ptr<float>(),
+                                           x.size(1), n);
+    return y;
+}
+"""
+kernels = load_inline("prediction_scale", cpp_sources=declaration, cuda_sources=source, functions=["scale"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+
+    def forward(self, x):
+        HERE
+        return kernels.scale(x, self.scale)
+'''
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+
+    def forward(self, x):
+        return x * self.scale
+
+batch_size = 1 << 18
+features = 1024
+
+def get_inputs():
+    return [torch.rand(batch_size, features)]
+
+def get_init_inputs():
+    return [features]
+
+CASES = [{"name": "wide", "set": {"batch_size": 3, "features": 37}, "inputs": "normal"}]
+"""
+FULL = [[1 << 18, 1024]]
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory):
+    """Grades SCALING with a line before its last, for a problem whose one case is small."""
+    folder = tmp_path_factory.mktemp("prediction")
+    (folder / "scaling.py").write_text(PROBLEM)
+
+    def judged(line="pass", gpu="H200", source=SCALING):
+        (folder / "mine.py").write_text(source.replace("HERE", line))
+        return grade(folder / "mine.py", folder / "scaling.py", device="cpu", seed=1, predict=gpu)
+
+    return judged
+
+
+@pytest.fixture(scope="module")
+def right(judge):
+    return judge()
+
+
+def test_it_is_predicted_and_not_measured(right):
+    """Is a right submission's stage "fast" skipped, with a prediction at full size and no measurement?"""
+    stage = right.stage("fast")
+    assert right.outcome is Outcome.passed
+    assert (stage.status, stage.reason, stage.measurements) == (Status.skipped, Reason.no_gpu, [])
+    made = stage.prediction
+    assert (made.gpu, made.sizes, made.rungs) == ("H200", FULL, [])
+    assert 0 < made.bound_ms < made.ms and made.low < made.ms < made.high
+    assert [(one.kernel, one.grid, one.times) for one in made.launches] == [("scale_kernel", [1 << 20, 1, 1], 1)]
+    assert from_json(to_json(right)) == right
+
+
+def test_it_is_what_the_bytes_take(right):
+    """Is the time above what the datasheet's bandwidth gives, and near it although a million blocks must start?"""
+    made = right.stage("fast").prediction
+    least = 1e3 * 2 * 4 * (1 << 28) / GPUS["H200"].dram
+    assert made.bound_ms == pytest.approx(least, rel=1e-3)
+    assert least < made.ms < 2.5 * least and "1,048,576 blocks do little each" in made.advice
+
+
+@pytest.mark.slow
+def test_another_gpu(judge):
+    """Is the time of a GPU with a fifteenth of the bandwidth about fifteen times as long?"""
+    made = judge(gpu="T4").stage("fast").prediction
+    assert made.gpu == "T4" and made.ms == pytest.approx(1e3 * 2 * 4 * (1 << 28) / GPUS["T4"].dram, rel=0.3)
+
+
+@pytest.mark.slow
+def test_without_it(judge):
+    """Is nothing predicted unless it is asked for?"""
+    stage = judge(gpu=None).stage("fast")
+    assert (stage.status, stage.prediction) == (Status.skipped, None) and "predicted" not in stage.message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("if x.shape[0] > 1000: raise ValueError('too many rows')", "too many rows"),
+        ("if x.shape[0] > 1000: import time; time.sleep(60)", "s and was stopped"),
+        ("if x.shape[0] > 1000: import os; os.kill(os.getpid(), 9)", "killed"),
+        ("if x.shape[0] > 1000: x = torch.empty(1 << 44)", "memory"),
+        ("if x.shape[0] > 1000: return x", "no kernel was launched at full size."),
+        ("if x.shape[0] > 1000: [kernels.scale(x[:2 + i], self.scale) for i in range(100)]", "were not counted."),
+    ],
+)
+def test_what_fails_at_full_size_alone(judge, line, why):
+    """Does a submission still pass that cannot be counted, with one sentence that says why?"""
+    verdict = judge(line)
+    stage = verdict.stage("fast")
+    assert verdict.outcome is Outcome.passed and stage.prediction is None
+    assert "No time is predicted: " in stage.message and why in stage.message
+
+
+LIES = {
+    "endless": "[math.inf]",
+    "no number": "[math.nan]",
+    "negative": "[-1.0]",
+    "text": "['many']",
+    "no list": "7",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lie", LIES)
+def test_a_worker_that_lies(judge, lie):
+    """Does a worker whose counters make no sense get no prediction, and nothing else?"""
+    patch = (
+        "import math\nfrom grader.worker import tallies\n"
+        "def lie(report):\n"
+        "    made = describe(report)\n"
+        f"    made.launches[0].work['loads'] = ({LIES[lie]})[0] if {lie != 'no list'} else {LIES[lie]}\n"
+        f"    if {lie == 'no list'}: made.launches = 7\n"
+        "    return made\n"
+        "describe, tallies.describe = tallies.describe, lie\n"
+    )
+    verdict = judge(source=patch + SCALING)
+    stage = verdict.stage("fast")
+    assert stage.prediction is None and stage.status is Status.skipped
+    assert "No time is predicted: " in stage.message
+
+
+@pytest.mark.slow
+def test_a_claimed_time_stays_a_claim(judge):
+    """Is a time that a worker made up nothing but a prediction, within what a number can be?"""
+    patch = (
+        "from grader.worker import tallies\n"
+        "def lie(report):\n"
+        "    made = describe(report)\n"
+        "    made.launches[0].work = {}\n"
+        "    made.launches[0].mix = {'fp32_fma': 1e30, 'no such': 1e30}\n"
+        "    return made\n"
+        "describe, tallies.describe = tallies.describe, lie\n"
+    )
+    stage = judge(source=patch + SCALING).stage("fast")
+    assert stage.measurements == [] and stage.status is Status.skipped
+    assert stage.prediction is None or math.isfinite(stage.prediction.ms)
+
+
+# ---- the ladder ----
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (KERNELS_REF / "logsumexp" / "solution.py").is_file(), reason="this copy has no solutions")
+def test_a_reference_is_placed_on_its_ladder():
+    """Is the reference predicted as when it was counted for the ladder, between the steps?"""
+    verdict = grade(KERNELS_REF / "logsumexp" / "solution.py", device="cpu", seed=1, predict="H200")
+    made = verdict.stage("fast").prediction
+    assert made is not None
+    times = {rung.name: (rung.predicted or 0.0, rung.measured or 0.0) for rung in made.rungs}
+    assert times["reference"][0] == pytest.approx(made.ms, rel=0.02)
+    assert times["01_block_a_pixel"][0] > made.ms > times["04_float4"][0]
+    assert times["eager"][1] > 0 and times["eager"][0] == 0
+    rows = predicted.list_rows(made)
+    assert [row[0] for row in rows if row[0] == predicted.HERE] and rows[0][0] == "step 01_block_a_pixel"
+
+
+def test_ladders_are_of_these_files():
+    """Was every step, reference and fastest file counted as it is now?"""
+    from benchmarks.publish import ladders as script
+
+    assert script.list_stale() == []
+
+
+def test_ladders_are_near_the_measured_times():
+    """Are the steps' predictions those of MODEL.md's table: within a factor of 2.5 of the measured times?"""
+    for name, ladder in ladders.read_all().problems.items():
+        for rung in ladder.rungs:
+            if rung.kind != "step" or "H200" not in rung.measured:
+                continue
+            seconds = sum(one.times * predict(one.make_work()).seconds for one in rung.launches)
+            assert 0.4 < 1e3 * seconds / rung.measured["H200"] < 2.5, (name, rung.name)
+
+
+# ---- words ----
+
+
+def test_terminal_and_notebook_say_the_same(right, capsys):
+    """Does a terminal print every word about the prediction that a notebook shows?"""
+    from rich.console import Console
+
+    from grader.reports import terminal
+
+    terminal.show(Console(width=200, highlight=False), right)
+    printed = " ".join(capsys.readouterr().out.split())
+    shown = feedback.as_text(feedback.verdict_parts(right, SCALING, []))
+    told = shown[shown.index("Predicted on the H200") :]
+    for line in filter(None, map(str.strip, told.splitlines())):
+        assert " ".join(line.replace("`", "").split()) in printed
+    assert "not measured" in told and "1048576" not in told and "262144×1024" in told
+
+
+def test_a_failed_submission_is_not_predicted(judge):
+    """Is nothing predicted of a submission whose values are wrong?"""
+    verdict = judge("return kernels.scale(x, self.scale) + 1")
+    assert verdict.outcome is Outcome.failed and verdict.stage("fast").prediction is None
+    assert "predict" not in json.dumps(json.loads(to_json(verdict))["stages"])
+
+
+def test_the_package_has_the_ladders():
+    """Do the ladders lie in the package, without a line of code in them?"""
+    text = ladders.DATA.read_text()
+    assert ladders.DATA.is_relative_to(ROOT / "grader") and "__global__" not in text and "load_inline" not in text
