@@ -62,10 +62,8 @@ REASONS = {
     "atomics: one counter": (_SUM := "nvcc adds up a warp's values first"),
     "atomics: one sum": _SUM,
     "atomics: one float": "L2 takes three times as long to add floats where all lanes use one address",
-    "gather: scatter words": "a word written to a sector that is not in L2: DRAM reads and writes 64 bytes",
-    "strides: store stride 32": "a word written to a sector that is not in L2: DRAM reads and writes 64 bytes",
-    "strides: load stride 32": "DRAM reads 64 bytes for a sector of 32",
-    "gather: gather words": "DRAM reads 64 bytes for a sector of 32",
+    "gather: scatter words": (_RANDOM := "blocks use random places of an array that L2 cannot hold, again and again"),
+    "gather: gather words": _RANDOM,
     "conv_sigmoid_groupnorm: normalise_kernel": (
         "reads and writes one array, in rows that start inside a sector: 1.5 times as long as a copy to another array"
     ),

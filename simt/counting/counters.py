@@ -16,6 +16,7 @@ from simt.counting.occupancy import Occupancy, occupancy
 from simt.devices import Device
 
 SECTOR = 32  # bytes
+GRANULE = 64  # bytes that DRAM reads or writes at least
 
 
 @dataclass

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from simt.counting.counters import SECTOR, launch_dict
+from simt.counting.counters import GRANULE, SECTOR, launch_dict
 from simt.counting.occupancy import occupancy
 from simt.devices import DEVICES, Device
 from simt.toolchain.disassembly.arithmetic import EXPANSION, INTEGER64
@@ -65,6 +65,7 @@ GPUS: dict[str, Gpu] = {
 # Multiply-adds of 16-bit numbers that tensor cores execute in the time of one mma_sync(): 16 x 16 x 16, or half of that
 # in TF32. (8-bit integers take half the time, which the model ignores.)
 TENSOR_STEP = 16 * 16 * 16
+SCATTERED = 1.3  # times the sectors that would be enough, from which on accesses are scattered
 
 # Parts of a multiprocessor, which work in parallel.
 _INSIDE = (
@@ -88,6 +89,11 @@ class Constants:
     dram_part: float = 0.91  # part of the datasheet's bandwidth that a stream reaches (streams.cu: 4.37 of 4.8 TB/s)
     l2_part: float = 0.5  # part of L2 for data that a wave of blocks reads again: an H200's L2 has two halves
     l2_keeps: float = 0.33  # part of L2 that holds written data when a kernel ends (ncu: 19 of 60 MB)
+    # DRAM's time for 64 bytes of which 32 are used, relative to a stream's: read (strides.cu: load stride 32), and
+    # written, which reads them first (store stride 32)
+    strided_reads: float = 1.13
+    part_writes: float = 2.6
+    part_sector: float = 4.0  # L2's time to write a part of a sector, relative to a whole one (transpose.cu: rows read)
     atomic_ns: float = 0.6  # per sector, if addresses are served in turn (atomics.cu: one counter per lane)
     atomic_spread: float = 640.0  # bytes of neighbouring addresses that one slice of L2 serves (atomics.cu)
     start_cycles: float = 300.0  # to start a warp: its launch, parameters and first instructions; fitted
@@ -107,7 +113,21 @@ CONSTANTS = Constants()
 
 @dataclass
 class Work:
-    """The work of a launch: the counters that the model reads, over the whole grid, at warp level."""
+    """The work of a launch: the counters that the model reads, over the whole grid, at warp level.
+
+    unique_read, unique_written: bytes of the distinct sectors of the grid; granules_read, granules_written: of the
+    distinct 64 bytes with which DRAM is accessed; bytes_written: distinct bytes. block_unique_read: bytes of
+    the distinct sectors of each block, summed. ideal_load_sectors, ideal_store_sectors: the fewest that hold the bytes
+    that each request uses.
+    """
+
+    @property
+    def are_loads_scattered(self) -> bool:
+        return self.load_sectors > SCATTERED * self.ideal_load_sectors > 0
+
+    @property
+    def are_stores_scattered(self) -> bool:
+        return self.store_sectors > SCATTERED * self.ideal_store_sectors > 0
 
     blocks: int
     threads: int
@@ -127,6 +147,11 @@ class Work:
     unique_read: float = 0
     unique_written: float = 0
     block_unique_read: float = 0
+    granules_read: float = 0
+    granules_written: float = 0
+    bytes_written: float = 0
+    ideal_load_sectors: float = 0
+    ideal_store_sectors: float = 0
     mix: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -165,6 +190,9 @@ class Work:
             sums("local", "loads stores", "sectors"), sums("shared", "loads stores atomics", "wavefronts"),
             counters.get("barriers", 0), counters.get("exchanges", 0), launch["unique_sectors_read"] * SECTOR,
             launch["unique_sectors_written"] * SECTOR, launch["block_unique_sectors_read"] * SECTOR,
+            launch["unique_granules_read"] * GRANULE, launch["unique_granules_written"] * GRANULE,
+            launch["unique_bytes_written"], sums("global", "loads", "ideal_sectors"),
+            sums("global", "stores", "ideal_sectors"),
             {name: value / lanes for name, value in counters.get("mix", {}).items()},
         )  # fmt: skip
 
@@ -213,11 +241,12 @@ def instructions(work: Work, constants: Constants = CONSTANTS) -> tuple[float, d
 
 
 def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Constants = CONSTANTS) -> dict[str, float]:
-    """Return the bytes that pass L2 and DRAM, and the parts of load requests that each memory serves.
+    """Return the bytes that pass L2 and DRAM, the parts of load requests that each memory serves, and for how many
+    bytes of a stream DRAM takes as long ("dram_cost", more than "dram" where accesses are scattered).
 
     When a block reads a byte for the second time, it hits in L1 if the data of the multiprocessor's blocks fits there,
     and in L2 if the data of all running blocks fits there. Further reads follow soon and hit in L1. Bytes that other
-    blocks have read are assumed to be in L2.
+    blocks have read are assumed to be in L2: where blocks read at random places of a large array, they are not.
     """
     requested = work.load_sectors * SECTOR
     own = min(work.block_unique_read, requested) if requested else 0.0
@@ -226,15 +255,28 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     l1_room = max(gpu.l1_bytes - resident * (work.shared + 1024), 16 * _KIB)
     l1_hits = _estimate_hits(a_block * min(resident, -(-work.blocks // device.multiprocessors)), l1_room)
     from_l2 = own + min(requested - own, own) * (1 - l1_hits)
-    l2_hits = _estimate_hits(min(a_block * at_once, work.unique_read), constants.l2_part * device.l2_bytes)
+    l2_room = constants.l2_part * device.l2_bytes
+    l2_hits = _estimate_hits(min(a_block * at_once, work.unique_read), l2_room)
     unique = min(work.unique_read, from_l2)
-    from_dram = unique + (from_l2 - own) * (1 - l2_hits)
-    to_dram = max(0.0, work.unique_written - constants.l2_keeps * device.l2_bytes)
-    written = (work.store_sectors + work.atomic_passes + work.local_sectors) * SECTOR
+    alone = max(0.0, _ratio(work.granules_read, work.unique_read) - 1)  # sectors whose neighbour is not read
+    from_dram = (unique + (from_l2 - own) * (1 - l2_hits)) * (1 + alone)
+    # sectors that are written in part are read first
+    part = max(0.0, 1 - _ratio(work.bytes_written, work.unique_written)) if work.bytes_written else 0.0
+    apart = max(0.0, _ratio(work.granules_written, work.unique_written) - 1) if part else 0.0
+    to_dram = max(0.0, work.unique_written - constants.l2_keeps * device.l2_bytes) * (1 + part)
+    partial = max(0.0, work.store_sectors - work.ideal_store_sectors) if work.are_stores_scattered else 0.0
+    stored = work.store_sectors + (constants.part_sector - 1) * partial
+    written = (stored + work.atomic_passes + work.local_sectors) * SECTOR
+    cost = from_dram * (1 + (constants.strided_reads - 1) * alone)
+    cost += to_dram * (1 + (constants.part_writes - 1) * min(1.0, apart))
     return {
-        "l2": from_l2 + written, "dram": from_dram + to_dram,
+        "l2": from_l2 + written, "dram": from_dram + to_dram, "dram_cost": cost,
         "in_l1": 1 - from_l2 / requested if requested else 1.0, "in_dram": from_dram / requested if requested else 0.0,
     }  # fmt: skip
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else 0.0
 
 
 def _estimate_hits(used: float, room: float) -> float:
@@ -274,7 +316,7 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
     )
     terms = {
         "block dispatch": work.blocks / (constants.blocks_a_clock * clock),
-        "DRAM bytes": moved["dram"] / (gpu.dram * constants.dram_part),
+        "DRAM bytes": moved["dram_cost"] / (gpu.dram * constants.dram_part),
         "L2 bytes": moved["l2"] / gpu.l2,
         "L1 and shared-memory wavefronts": on_each(wavefronts, 1),
         "instruction issue": on_each(total, 4),
@@ -292,6 +334,27 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
     terms["launch overhead"] = constants.launch
     limit = max(terms, key=terms.__getitem__)
     return Prediction(constants.launch + working, limit, terms, notes)
+
+
+# Measured time over predicted time, by the part that limits a launch: between these lie nine in ten of the kernels that
+# were measured on an H200. benchmarks/validate/intervals.py prints them, and a test compares.
+INTERVALS: dict[str, tuple[float, float]] = {
+    "DRAM bytes": (0.78, 1.69),
+    "L1 and shared-memory wavefronts": (0.72, 2.08),
+    "L2 bytes": (0.48, 4.46),
+    "atomics": (0.03, 2.29),
+    "block dispatch": (0.71, 1.38),
+    "instruction issue": (0.54, 2.14),
+    "latency": (0.39, 4.87),
+    "launch overhead": (0.75, 1.29),
+}
+UNKNOWN_INTERVAL = (0.3, 4.0)  # of parts that limit none of these kernels, or a few
+
+
+def find_interval(prediction: Prediction) -> tuple[float, float]:
+    """Return the seconds between which nine in ten launches lie that the same part limits."""
+    low, high = INTERVALS.get(prediction.limit, UNKNOWN_INTERVAL)
+    return low * prediction.seconds, high * prediction.seconds
 
 
 def _predict_atomics(work: Work, chip: Device, constants: Constants) -> float:

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 
 from simt.counting.counters import SECTOR, Launch, launch_dict
 from simt.counting.occupancy import occupancy
-from simt.counting.time_model import Work, predict
+from simt.counting.time_model import SCATTERED, Work, instructions, predict
 from simt.devices import DEVICES
 
 WARP = 32
 WIDE = 4  # numbers of 4 bytes that a thread loads at once as a float4
+MANY = 0.25  # of the instructions, from which on a kind of operation is named
 INDEXING = ("instructions", "integer", "integer64", "branch", "divide32", "divide64")  # of Work.mix
 FULL = 8  # blocks per multiprocessor that keep it busy
 
@@ -27,13 +28,10 @@ FULL = 8  # blocks per multiprocessor that keep it busy
 class Waste:
     """What a launch's accesses would need at least, and how they are made; of the whole grid, at warp level.
 
-    ideal_load_sectors, ideal_store_sectors: the fewest that hold the bytes that each request uses. ideal_wavefronts: of
-    shared memory without bank conflicts. lanes: active ones of 32 on average. load_lanes, store_lanes: single threads'
-    accesses to global memory; load_bytes, store_bytes: that they request.
+    ideal_wavefronts: of shared memory without bank conflicts. lanes: active ones of 32 on average. load_lanes,
+    store_lanes: single threads' accesses to global memory; load_bytes, store_bytes: what these request.
     """
 
-    ideal_load_sectors: float = 0
-    ideal_store_sectors: float = 0
     ideal_wavefronts: float = 0
     lanes: float = WARP
     load_lanes: float = 0
@@ -51,8 +49,6 @@ class Waste:
             return counters.get(kind, {}).get(what, 0)
 
         return cls(
-            of("global_loads", "ideal_sectors"),
-            of("global_stores", "ideal_sectors"),
             sum(of(f"shared_{kind}", "ideal_wavefronts") for kind in ("loads", "stores", "atomics")),
             counters.get("working_lanes") or float(WARP),
             of("global_loads", "lanes"),
@@ -79,8 +75,8 @@ def find_savings(work: Work, waste: Waste, gpu: str) -> dict[str, float]:
 
 
 def _without_scattered_loads(work: Work, waste: Waste, gpu: str) -> Work | None:
-    ideal = waste.ideal_load_sectors
-    if not _are_loads_scattered(work, waste):
+    ideal = work.ideal_load_sectors
+    if not work.are_loads_scattered:
         return None
     lines = max(work.loads, ideal / 4)
     own = work.block_unique_read * min(1.0, ideal / work.load_sectors)
@@ -93,8 +89,8 @@ def _without_scattered_loads(work: Work, waste: Waste, gpu: str) -> Work | None:
 
 
 def _without_scattered_stores(work: Work, waste: Waste, gpu: str) -> Work | None:
-    ideal = waste.ideal_store_sectors
-    if not ideal or work.store_sectors < 1.3 * ideal:
+    ideal = work.ideal_store_sectors
+    if not work.are_stores_scattered:
         return None
     lines = max(work.stores, ideal / 4)
     return dataclasses.replace(work, store_sectors=ideal, store_lines=min(work.store_lines, lines))
@@ -126,14 +122,14 @@ def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
 
 def _without_few_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
     wanted = FULL * DEVICES[gpu].multiprocessors
-    if work.blocks >= DEVICES[gpu].multiprocessors or work.warps >= wanted:
+    if work.blocks > DEVICES[gpu].multiprocessors / 2 or work.warps >= wanted:
         return None
     return dataclasses.replace(work, blocks=wanted, threads=min(work.threads, 256), shared=0)
 
 
 def _without_short_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
     """A quarter of the blocks with four times the work each: to start blocks takes time of its own."""
-    if work.blocks < 4 * FULL * DEVICES[gpu].multiprocessors or work.warps > work.loads + work.stores:
+    if work.blocks < 4 * FULL * DEVICES[gpu].multiprocessors or predict(work, gpu).limit != "block dispatch":
         return None
     indices = {name: value / 2 if name in INDEXING else value for name, value in work.mix.items()}
     return dataclasses.replace(work, blocks=math.ceil(work.blocks / 4), mix=indices)
@@ -174,23 +170,43 @@ def _without_doubles(work: Work, waste: Waste, gpu: str) -> Work | None:
     return dataclasses.replace(work, mix=mix)
 
 
+def find_share(work: Work, *names: str) -> float:
+    """Return the part of a launch's instructions that these operations of Work.mix need."""
+    total = instructions(work)[0]
+    without = instructions(dataclasses.replace(work, mix=work.mix | dict.fromkeys(names, 0.0)))[0]
+    return max(0.0, 1 - without / total) if total else 0.0
+
+
 def _without_divisions(work: Work, waste: Waste, gpu: str) -> Work | None:
-    """Integer divisions by a number that is not known when the kernel is compiled, and 64-bit indices."""
-    slow = sum(work.mix.get(name, 0) for name in ("divide32", "divide64"))
-    if not slow and not work.mix.get("integer64", 0):
+    """Integer divisions by a number that is not known when the kernel is compiled."""
+    if find_share(work, "divide32", "divide64") < MANY:
         return None
-    return dataclasses.replace(work, mix=work.mix | {"divide32": 0, "divide64": 0, "integer64": 0})
+    return dataclasses.replace(work, mix=work.mix | {"divide32": 0, "divide64": 0})
+
+
+def _without_long_indices(work: Work, waste: Waste, gpu: str) -> Work | None:
+    if find_share(work, "integer64") < MANY:
+        return None
+    return dataclasses.replace(work, mix=work.mix | {"integer64": 0})
+
+
+def _without_shared_reads(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Half as many reads of shared memory, where these take longest."""
+    prediction = predict(work, gpu)
+    if prediction.limit != "L1 and shared-memory wavefronts" or work.shared_wavefronts < work.load_lines:
+        return None
+    return dataclasses.replace(work, shared_wavefronts=work.shared_wavefronts / 2)
 
 
 def _without_narrow_accesses(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Loads and stores of 4 contiguous bytes per thread could be a quarter as many of 16 bytes."""
     changed = work
     for kind, lanes, bytes_, ideal in (
-        ("load", waste.load_lanes, waste.load_bytes, waste.ideal_load_sectors),
-        ("store", waste.store_lanes, waste.store_bytes, waste.ideal_store_sectors),
+        ("load", waste.load_lanes, waste.load_bytes, work.ideal_load_sectors),
+        ("store", waste.store_lanes, waste.store_bytes, work.ideal_store_sectors),
     ):
         sectors, requests = getattr(work, f"{kind}_sectors"), getattr(work, f"{kind}s")
-        dense = sectors and bytes_ > 0.8 * sectors * SECTOR and sectors < 1.3 * ideal
+        dense = sectors and bytes_ > 0.8 * sectors * SECTOR and sectors < SCATTERED * ideal
         if dense and lanes and bytes_ / lanes <= 4:
             changed = dataclasses.replace(changed, **{f"{kind}s": requests / WIDE})
     if changed is work:
@@ -204,14 +220,10 @@ def _is_elementwise(work: Work) -> bool:
     return work.loads <= 4 * work.stores
 
 
-def _are_loads_scattered(work: Work, waste: Waste) -> bool:
-    return bool(waste.ideal_load_sectors) and work.load_sectors > 1.3 * waste.ideal_load_sectors
-
-
 def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
     """A block loads its bytes once, and keeps them in shared memory or registers."""
     requested = work.load_sectors * SECTOR
-    if not work.block_unique_read or requested < 3 * work.block_unique_read or _are_loads_scattered(work, waste):
+    if not work.block_unique_read or requested < 1.5 * work.block_unique_read or work.are_loads_scattered:
         return None
     part = work.block_unique_read / requested
     return _scale(work, part, "loads", "load_sectors", "load_lines")
@@ -219,7 +231,7 @@ def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
 
 def _without_small_tiles(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Blocks read what other blocks read too: twice the tile in both directions halves that."""
-    if work.block_unique_read < 4 * max(work.unique_read, 1.0) or _are_loads_scattered(work, waste):
+    if work.block_unique_read < 4 * max(work.unique_read, 1.0) or work.are_loads_scattered:
         return None
     return _scale(work, 0.5, "block_unique_read", "load_sectors", "load_lines", "loads")
 
@@ -235,7 +247,7 @@ def _scale(work: Work, factor: float, *names: str) -> Work:
 
 
 # Not mistakes, but what a faster kernel does differently: named where no other cause costs about as much.
-REFINEMENTS = ("narrow accesses", "short blocks", "reading again", "small tiles")
+REFINEMENTS = ("shared reads", "narrow accesses", "short blocks", "reading again", "small tiles")
 
 CAUSES: dict[str, Callable[[Work, Waste, str], Work | None]] = {
     "scattered loads": _without_scattered_loads,
@@ -251,6 +263,8 @@ CAUSES: dict[str, Callable[[Work, Waste, str], Work | None]] = {
     "atomics": _without_atomics,
     "doubles": _without_doubles,
     "divisions": _without_divisions,
+    "long indices": _without_long_indices,
+    "shared reads": _without_shared_reads,
     "narrow accesses": _without_narrow_accesses,
     "reading again": _without_reading_again,
     "small tiles": _without_small_tiles,

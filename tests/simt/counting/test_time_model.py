@@ -2,6 +2,7 @@
 times.
 """
 
+import dataclasses
 import json
 import math
 import statistics
@@ -142,3 +143,35 @@ def test_the_error_that_is_told_beside_a_prediction_is_the_measured_one():
     """Is MEDIAN_ERROR, which every report prints, the median over all kernels that were measured?"""
     errors = [abs(predict(Work(**r["work"]), "H200").seconds / r["seconds"] - 1) for r in ROWS]
     assert statistics.median(errors) == pytest.approx(time_model.MEDIAN_ERROR, abs=0.02)
+
+
+@pytest.mark.skipif(not ROWS, reason="benchmarks/data/model.json is missing")
+def test_intervals_hold_nine_in_ten_measured_times():
+    """Do the intervals that are shown beside predictions hold the measured times of nine in ten kernels, and are they
+    those that benchmarks/validate/intervals.py gives?
+    """
+    held = 0
+    for row in ROWS:
+        low, high = time_model.find_interval(predict(Work(**row["work"]), "H200"))
+        held += low <= row["seconds"] <= high
+    assert held / len(ROWS) >= 0.9
+    made = json.loads((DATA.parent / "intervals.json").read_text())
+    assert made["coverage"] >= 0.9
+    for limit, interval in time_model.INTERVALS.items():
+        assert interval == (made["intervals"][limit]["low"], made["intervals"][limit]["high"])
+
+
+def test_dram_reads_64_bytes_for_a_sector_of_32():
+    """Does reading every other sector take DRAM a little longer than reading all of them?"""
+    reads = dataclasses.replace(copy(1 << 28), stores=0, store_sectors=0, unique_written=0)
+    apart = dataclasses.replace(reads, granules_read=2 * reads.unique_read)
+    times = [predict(work, "T4").terms["DRAM bytes"] for work in (reads, apart)]
+    assert times[1] / times[0] == pytest.approx(2 * 1.13)
+
+
+def test_dram_reads_what_is_written_in_part():
+    """Does writing half of each sector take DRAM half as long again as writing whole sectors?"""
+    writes = dataclasses.replace(copy(1 << 30), loads=0, load_sectors=0, unique_read=0, block_unique_read=0)
+    half = dataclasses.replace(writes, bytes_written=writes.unique_written / 2)
+    times = [predict(work, "T4").terms["DRAM bytes"] for work in (writes, half)]
+    assert times[1] / times[0] == pytest.approx(1.5)
