@@ -128,7 +128,7 @@ def _count(file: Path, out: Path) -> None:
     import torch
 
     import simt
-    from grader.judging.prediction import BLOCKS
+    from grader.judging.full_size import BLOCKS
     from grader.worker import tallies
 
     simt.enable(cuda_device=True)

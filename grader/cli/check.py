@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.grade import exit_code, explain_error
-from grader.cli.options import FileCommand
+from grader.cli.options import FileCommand, gpu_option
 from grader.cli.statuses import CANNOT, USAGE
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Wanted:
     problem: str | None
     case: str | None = None
     seed: int | None = None
+    gpu: str = "H200"
 
 
 def subject_options(command: Callable) -> Callable:
@@ -66,13 +67,14 @@ def subject_options(command: Callable) -> Callable:
     type=click.IntRange(min=0),
     help="Seed of inputs and weights. Without it, the same for each check of a problem.",
 )
-def check(what: str, problem: str | None, case: str | None, seed: int | None) -> None:
+@gpu_option
+def check(what: str, problem: str | None, case: str | None, seed: int | None, gpu: str) -> None:
     """Check a kernel and show why it fails: the wrong line, the values, and hints.
 
     NAME is a problem of the course: groupnorm means kernels_student/groupnorm.py. The words are those that grader.check
     shows in a notebook. A file that has not changed since its last check is not run again: its next hint is shown.
     """
-    sys.exit(_check(Wanted(what, problem, case, seed), is_hint=False))
+    sys.exit(_check(Wanted(what, problem, case, seed, gpu), is_hint=False))
 
 
 @click.command(cls=FileCommand, epilog=EXITS)
@@ -156,7 +158,7 @@ class _Terminal:
         from grader.notebook.check import Given, note_progress, run
 
         before = self.place.read()
-        verdict, _, looking = run(self.subject, self.wanted.case, self.seed, drawn=False)
+        verdict, _, looking = run(self.subject, self.wanted.case, self.seed, self.wanted.gpu, drawn=False)
         given = Given(before.given if before and hints.of(before.verdict) == hints.of(verdict) else 0)
         news = note_progress(verdict, self.wanted.case, self.subject)
         checked = self._made(verdict, looking, given, news)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.first_use import lint_on_first_use
-from grader.cli.options import FileCommand, check_seconds, parse_setting
+from grader.cli.options import FileCommand, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
 from grader.paths import KERNELS_REF, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
@@ -41,7 +41,7 @@ class Options:
     """What every submission of one command is graded with.
 
     overrides: the problem's literals that --set replaces. folder: of all submissions where there are several, below
-    which no link is followed.
+    which no link is followed. gpu: whose time is predicted on a machine without one.
     """
 
     problem: Path | None
@@ -51,6 +51,7 @@ class Options:
     require_sandbox: bool
     timeout: float = 20.0
     folder: Path | None = None
+    gpu: str = "H200"
 
 
 @click.command(cls=FileCommand, epilog=EXITS)
@@ -112,6 +113,7 @@ class Options:
     show_default=True,
     help="Limit for the import, for ModelNew(...) and for each case, without compilers; all together have 30 times it.",
 )
+@gpu_option
 def grade(
     submissions: tuple[Path, ...],
     problem: Path | None,
@@ -124,6 +126,7 @@ def grade(
     require_sandbox: bool,
     allow_unsandboxed: bool,
     timeout: float,
+    gpu: str,
 ) -> None:
     """Grade each SUBMISSION: a Python file with a class ModelNew.
 
@@ -141,7 +144,7 @@ def grade(
     if require_sandbox and allow_unsandboxed:
         raise click.UsageError("--require-sandbox and --allow-unsandboxed exclude each other: give one of them.")
     required = require_sandbox or (len(submissions) > 1 and not allow_unsandboxed)
-    options = Options(problem, overrides, device, seed, required, timeout, folder)
+    options = Options(problem, overrides, device, seed, required, timeout, folder, gpu)
     _check_files(submissions, problem, json_to)
     if resume and json_to is None:
         raise click.UsageError("--resume continues the file that --json names: give --json FILE too.")
@@ -268,6 +271,7 @@ def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict |
                 limits=Limits(own=options.timeout),
                 progress=progress,
                 folder=options.folder,
+                predict=options.gpu,
             )
         verdict.settings, verdict.problem_sha256 = options.overrides, digest
         return verdict, exit_code(verdict), ""

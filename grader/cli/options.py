@@ -19,6 +19,25 @@ course_option = click.option(
 )
 
 
+def check_gpu(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
+    """Return the name of a GPU unchanged. Raises BadParameter for one whose figures are not known."""
+    from simt.counting.time_model import GPUS
+
+    if name not in GPUS:
+        raise click.BadParameter(f"The GPU {name!r} is unknown. Choose one of {', '.join(GPUS)}.")
+    return name
+
+
+gpu_option = click.option(
+    "--gpu",
+    default="H200",
+    show_default=True,
+    metavar="NAME",
+    callback=check_gpu,
+    help="The GPU whose time is predicted where this machine has none.",
+)
+
+
 class FileCommand(click.Command):
     """A command that takes files: none of their names is taken for an option.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from grader.cli.check import find_subject, subject_options
-from grader.cli.options import FileCommand
+from grader.cli.options import FileCommand, gpu_option
 from grader.cli.statuses import CANNOT, PASSED
 
 EXITS = """
@@ -19,24 +19,11 @@ Exit status:
     3  a kernel cannot be counted
   130  interrupted
 """
-device_option = click.option(
-    "--gpu", default="H200", show_default=True, metavar="NAME", callback=lambda *one: check_gpu(one[-1]),
-    help="The GPU whose time is predicted.",
-)  # fmt: skip
-
-
-def check_gpu(name: str) -> str:
-    """Return the name of a GPU unchanged. Raises BadParameter for one whose figures are not known."""
-    from simt.counting.time_model import GPUS
-
-    if name not in GPUS:
-        raise click.BadParameter(f"The GPU {name!r} is unknown. Choose one of {', '.join(GPUS)}.")
-    return name
 
 
 @click.command(cls=FileCommand, epilog=EXITS)
 @subject_options
-@device_option
+@gpu_option
 def profile(what: str, problem: str | None, gpu: str) -> None:
     """Count a kernel's memory requests and operations and predict its time on a GPU.
 
@@ -55,7 +42,7 @@ def profile(what: str, problem: str | None, gpu: str) -> None:
 @click.option(
     "--problem", metavar="NAME|FILE", help="The problem, where the kernels' files do not tell which one it is."
 )
-@device_option
+@gpu_option
 def compare(first: str, second: str, problem: str | None, gpu: str) -> None:
     """Put the figures of two kernels side by side: which one is predicted to be faster, and what has changed."""
     from grader.notebook import profile as profiles

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 from grader.worker.messages import TalliedLaunch, TalliedLine
 from simt.counting.time_model import CONSTANTS, GPUS, Prediction, Work
-from simt.counting.what_if import REFINEMENTS, Waste, find_savings
+from simt.counting.what_if import REFINEMENTS, Waste, find_savings, find_share
 from simt.devices import DEVICES
 
 ABOUT = 0.6  # of the largest saving, from which on a mistake is named before a refinement
 WORTH = 1.12  # times as fast, from which on a kind of waste is named
+SMALL = 5  # times what an empty launch takes, up to which a launch takes little more than that
+PASSED_ON = 1.5  # times the bytes of inputs and outputs, from which on launches pass results on through memory
 MEMORY_SHARE = 0.4  # of its time, from which on a launch gets faster with less traffic
 SECTOR = 32  # bytes
 _LINES = {
@@ -48,13 +50,15 @@ class Advice:
     line: int | None = None
 
 
-def advise(launches: Sequence[Counted], gpu: str, bound: float) -> Advice:
-    """Return what to try next. bound: seconds that the bytes of inputs and outputs take."""
+def advise(launches: Sequence[Counted], gpu: str, bound: float, fusible: bool = True) -> Advice:
+    """Return what to try next. bound: seconds that the bytes of inputs and outputs take. fusible: whether the launches
+    can become one: those of forward and of backward cannot.
+    """
     total = sum(one.seconds for one in launches)
     best = _find_costliest(launches, gpu)
-    fused = _find_fusion(launches, bound, gpu)
+    fused = _find_fusion(launches, bound, gpu) if fusible else 0.0
     if fused and (best is None or fused > best[0]) and total > WORTH * (total - fused):
-        return Advice(_describe_fusion(launches, bound, total / (total - fused)))
+        return Advice(_describe_fusion(launches, bound, total / (total - fused), gpu))
     if best and total > WORTH * (total - best[0]):
         saved, cause, one = best
         line = _find_line(one.told, cause)
@@ -88,18 +92,28 @@ def _find_fusion(launches: Sequence[Counted], bound: float, gpu: str) -> float:
     count = sum(one.told.times for one in launches)
     if count < 2:
         return 0.0
+    small = [one for one in launches if one.prediction.seconds < SMALL * CONSTANTS.launch]
+    together = max((one.prediction.seconds for one in small), default=0.0)
+    merged = sum(one.seconds for one in small) - together
     moved = sum(one.told.times * (one.work.unique_read + one.work.unique_written) for one in launches)
     least = bound * GPUS[gpu].dram
     by_memory = sum(one.seconds for one in launches if _is_memory_bound(one))
-    return by_memory * max(0.0, 1 - least / moved if moved else 0.0) + (count - 1) * CONSTANTS.launch
+    saved = by_memory * max(0.0, 1 - least / moved if moved else 0.0) + (count - 1) * CONSTANTS.launch
+    return max(saved, merged)
 
 
 def _is_memory_bound(one: Counted) -> bool:
     return one.prediction.terms.get("DRAM bytes", 0.0) > MEMORY_SHARE * one.prediction.seconds
 
 
-def _describe_fusion(launches: Sequence[Counted], bound: float, times: float) -> str:
+def _describe_fusion(launches: Sequence[Counted], bound: float, times: float, gpu: str) -> str:
     count = sum(one.told.times for one in launches)
+    moved = sum(one.told.times * (one.work.unique_read + one.work.unique_written) for one in launches)
+    if moved < PASSED_ON * bound * GPUS[gpu].dram:
+        return (
+            f"{count:,} launches do little each, and each takes {1e6 * CONSTANTS.launch:.1f} µs to start: do the same "
+            f"in fewer launches (predicted: up to {_factor(times)} as fast)."
+        )
     return (
         f"{count:,} launches pass intermediate results through memory: fuse kernels, so that these stay in registers "
         f"(predicted: up to {_factor(times)} as fast)."
@@ -108,6 +122,69 @@ def _describe_fusion(launches: Sequence[Counted], bound: float, times: float) ->
 
 # ---- one launch ----
 
+SENTENCES = {
+    "scattered loads": (
+        "{kernel}: a warp's load touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough: let "
+        "neighbouring threads read neighbouring addresses"
+    ),
+    "scattered stores": (
+        "{kernel}: a warp's store touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough: let "
+        "neighbouring threads write neighbouring addresses"
+    ),
+    "bank conflicts": (
+        "{kernel}: a request to shared memory takes {have:.1f} wavefronts, and {ideal:.1f} would be enough: pad the "
+        "array's rows by one element"
+    ),
+    "idle lanes": (
+        "{kernel}: {lanes:.0f} of a warp's 32 lanes are active on average: arrange the work so that the threads of a "
+        "warp take the same branch and the same number of steps"
+    ),
+    "part warps": (
+        "{kernel}: blocks of {threads} threads leave lanes of a warp idle: use a multiple of 32 threads, such as 256"
+    ),
+    "few blocks": (
+        "{kernel}: {blocks:,} blocks leave most of the {multiprocessors} multiprocessors idle: split the work into "
+        "more blocks"
+    ),
+    "short blocks": (
+        "{kernel}: {blocks:,} blocks do little each, and to start them takes much of the time: let each thread compute "
+        "several elements"
+    ),
+    "shared memory per block": (
+        "{kernel}: {shared:,} bytes of shared memory per block let few blocks run at once: use smaller tiles"
+    ),
+    "barriers": (
+        "{kernel}: each warp waits at {barriers:,.0f} barriers: remove those that order nothing, or let a warp "
+        "exchange values by shuffles"
+    ),
+    "local memory": (
+        "{kernel}: an array of each thread lies in memory: index it by constants, in unrolled loops, so that it stays "
+        "in registers"
+    ),
+    "atomics": (
+        "{kernel}: {atomics:,.0f} atomic operations of warps wait for one another: add up within the block first, then "
+        "once per block"
+    ),
+    "doubles": "{kernel} computes in double: write 0.5f for 0.5, and call expf for exp",
+    "divisions": (
+        "{kernel}: / and % of integers take {divisions:.0%} of the instructions: take the indices from a grid of two "
+        "or three dimensions, or divide once, before the loop"
+    ),
+    "long indices": "{kernel}: 64-bit integers take {long:.0%} of the instructions: use int for indices",
+    "shared reads": (
+        "{kernel}: shared memory is read for every operation: let each thread compute several results, from numbers "
+        "that it keeps in registers"
+    ),
+    "narrow accesses": "{kernel}: a thread loads 4 bytes at a time: load 16 at once, as a float4",
+    "reading again": (
+        "{kernel}: a block loads each of its bytes {again:.0f} times: keep them in shared memory or in registers"
+    ),
+    "small tiles": (
+        "{kernel}: {sharing:.0f} blocks on average load the same bytes: let each block or each thread compute a larger "
+        "tile"
+    ),
+}
+
 
 def _find_line(launch: TalliedLaunch, cause: str) -> TalliedLine | None:
     kinds = _LINES.get(cause, "").split()
@@ -115,72 +192,37 @@ def _find_line(launch: TalliedLaunch, cause: str) -> TalliedLine | None:
 
 
 def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> str:
-    """Return the sentence without its end: what costs most, and what to do."""
-    work, kernel = one.work, f"`{one.told.kernel.split('<')[0]}`"
-    have, ideal = (line.have / line.requests, line.ideal / line.requests) if line else (0.0, 0.0)
-    if cause in ("scattered loads", "scattered stores"):
-        loads = cause == "scattered loads"
-        where = f"{kernel}: a warp's {'load' if loads else 'store'}"
-        cost = f" touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough" if line else " is scattered"
-        return f"{where}{cost}: let neighbouring threads {'read' if loads else 'write'} neighbouring addresses"
-    if cause == "bank conflicts":
-        cost = f"takes {have:.1f} wavefronts, and {ideal:.1f} would be enough" if line else "has bank conflicts"
-        return f"{kernel}: a request to shared memory {cost}: pad the array's rows by one element"
-    if cause == "idle lanes":
-        return (
-            f"{kernel}: {one.waste.lanes:.0f} of a warp's 32 lanes are active on average: arrange the work so that the "
-            "threads of a warp take the same branch and the same number of steps"
-        )
-    if cause == "part warps":
-        return (
-            f"{kernel}: blocks of {work.threads} threads leave lanes of a warp idle: use a multiple of 32 threads, "
-            "such as 256"
-        )
-    if cause == "few blocks":
-        return (
-            f"{kernel}: {work.blocks:,} blocks leave most of the {DEVICES[gpu].multiprocessors} multiprocessors idle: "
-            "split the work into more blocks"
-        )
-    if cause == "short blocks":
-        return (
-            f"{kernel}: {work.blocks:,} blocks do little each, and to start them takes much of the time: let each "
-            "thread compute several elements"
-        )
-    if cause == "shared memory per block":
-        return (
-            f"{kernel}: {work.shared:,} bytes of shared memory per block let few blocks run at once: use smaller tiles"
-        )
-    if cause == "barriers":
-        return (
-            f"{kernel}: each warp waits at {work.barriers / work.warps:,.0f} barriers: remove those that order "
-            "nothing, or let a warp exchange values by shuffles"
-        )
-    if cause == "local memory":
-        return (
-            f"{kernel}: an array of each thread lies in memory: index it by constants, in unrolled loops, so that it "
-            "stays in registers"
-        )
-    if cause == "atomics":
-        return (
-            f"{kernel}: {work.atomics:,.0f} atomic operations of warps wait for one another: add up within the block "
-            "first, then once per block"
-        )
-    if cause == "doubles":
-        return f"{kernel} computes in double: write 0.5f for 0.5, and call expf for exp"
-    if cause == "divisions":
-        return (
-            f"{kernel}: / and % of indices, or 64-bit indices, take most instructions: use int, and take the indices "
-            "from a grid of two or three dimensions"
-        )
-    if cause == "narrow accesses":
-        return f"{kernel}: a thread loads 4 bytes at a time: load 16 at once, as a float4"
-    if cause == "reading again":
-        again = work.load_sectors * SECTOR / work.block_unique_read
-        return (
-            f"{kernel}: a block loads each of its bytes {again:.0f} times: keep them in shared memory or in registers"
-        )
-    again = work.block_unique_read / work.unique_read
-    return (
-        f"{kernel}: {again:.0f} blocks on average load the same bytes: let each block or each thread compute a larger "
-        "tile"
+    """Return the sentence without its end: what costs most, and what to do. have, ideal: of the line, or on average."""
+    work, waste = one.work, one.waste
+    have, ideal = _find_amounts(cause, work, waste)
+    if line is not None:
+        have, ideal = line.have / line.requests, line.ideal / line.requests
+    return SENTENCES[cause].format(
+        kernel=f"`{one.told.kernel.split('<')[0]}`",
+        have=have,
+        ideal=max(1.0, ideal),
+        lanes=waste.lanes,
+        threads=work.threads,
+        blocks=work.blocks,
+        multiprocessors=DEVICES[gpu].multiprocessors,
+        shared=work.shared,
+        barriers=work.barriers / work.warps,
+        atomics=work.atomics,
+        again=_divide(work.load_sectors * SECTOR, work.block_unique_read),
+        sharing=_divide(work.block_unique_read, work.unique_read),
+        divisions=find_share(work, "divide32", "divide64"),
+        long=find_share(work, "integer64"),
     )
+
+
+def _find_amounts(cause: str, work: Work, waste: Waste) -> tuple[float, float]:
+    """Return what a request takes on average, and what would be enough: sectors, or wavefronts of shared memory."""
+    if cause == "scattered stores":
+        return _divide(work.store_sectors, work.stores), _divide(work.ideal_store_sectors, work.stores)
+    if cause == "bank conflicts":
+        return _divide(work.shared_wavefronts, waste.ideal_wavefronts), 1.0
+    return _divide(work.load_sectors, work.loads), _divide(work.ideal_load_sectors, work.loads)
+
+
+def _divide(a: float, b: float) -> float:
+    return a / b if b else 0.0

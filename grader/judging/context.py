@@ -37,6 +37,7 @@ class Request:
     case: str | None
     folder: Path | None
     start_process: Callable[..., sandbox.Process]
+    predict: str | None = None
 
 
 @dataclasses.dataclass

@@ -45,6 +45,7 @@ def grade(
     worker: Callable[..., sandbox.Process] | None = None,
     observer: Observer | None = None,
     folder: Path | None = None,
+    predict: str | None = None,
 ) -> Verdict:
     """Grade one submission.
 
@@ -53,12 +54,25 @@ def grade(
     progress: called with a stage and a few words. case: the name of the only case to run; Refused if there is none.
     worker: starts the process instead of sandbox.start, which has the same arguments. observer: receives what fails
     while the grading goes on. folder: the folder that holds several submissions, below which no link is followed; None
-    for a single file. Nothing that a submission does makes this raise. It raises ProblemError for an unusable problem
+    for a single file. predict: the GPU whose time is predicted where this machine has none; None: no time is. Nothing
+    that a submission does makes this raise. It raises ProblemError for an unusable problem
     and Refused if the machine lacks what the options need. An interrupt from the keyboard ends the worker and gives a
     verdict whose reason is `interrupted`.
     """
     context = make_context(
-        path, problem, overrides, device, seed, progress, limits, require_sandbox, case, worker, observer, folder
+        path,
+        problem,
+        overrides,
+        device,
+        seed,
+        progress,
+        limits,
+        require_sandbox,
+        case,
+        worker,
+        observer,
+        folder,
+        predict,
     )
     started = time.monotonic()
     try:
@@ -81,6 +95,7 @@ def make_context(
     worker: Callable[..., sandbox.Process] | None = None,
     observer: Observer | None = None,
     folder: Path | None = None,
+    predict: str | None = None,
 ) -> Context:
     """Return the state in which a grading begins; the arguments are those of grade(). The caller closes it."""
     path = Path(path)
@@ -96,6 +111,7 @@ def make_context(
         case=case,
         folder=folder,
         start_process=worker or sandbox.start,
+        predict=predict,
     )
     return Context(
         request=request,
@@ -115,11 +131,21 @@ def _run_stages(context: Context) -> None:
     if not _run_stage(context, StageName.build):
         return
     is_correct = _run_stage(context, StageName.correct)
+    if is_correct and context.request.case is None:
+        _carry_out(context, context.result(StageName.build), "grader.judging.prediction", "build_ahead")
     if is_correct or _are_values_wrong(context.result(StageName.correct)):
         is_safe = _run_stage(context, StageName.safe)
         if is_correct and is_safe and _run_stage(context, StageName.gradient):
             _run_stage(context, StageName.fast)
     _examine_kernels(context)  # it may end the worker
+    _predict(context)
+
+
+def _predict(context: Context) -> None:
+    """Predict the time of a submission that passed, where there is no GPU to measure it."""
+    fast = context.result(StageName.fast)
+    if fast.reason is Reason.no_gpu and context.request.predict and context.request.case is None:
+        _carry_out(context, fast, "grader.judging.prediction", "run")
 
 
 def _examine_kernels(context: Context) -> None:

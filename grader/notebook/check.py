@@ -13,9 +13,9 @@ from grader.diagnosis.background import BackgroundDiagnosis, Looking
 from grader.notebook import cells, spare_worker
 from grader.notebook.progress_bar import waiting
 from grader.problems import exercises
-from grader.reports import feedback
+from grader.reports import feedback, predicted
 from grader.reports.feedback import Words
-from grader.verdict import Outcome, Reason, StageName, Verdict
+from grader.verdict import Outcome, Prediction, Reason, StageName, Verdict
 from grader.worker import sandbox
 from simt.own_torch import with_own_torch
 
@@ -57,6 +57,7 @@ def check(
     problem: str | Path | None = None,
     seed: int | None = None,
     times: bool = False,
+    gpu: str = "H200",
 ) -> Checked:
     """Grade a kernel and show the verdict: its stages, the first failure in plain words, the lines, pictures.
 
@@ -64,21 +65,23 @@ def check(
     defined in this notebook. case: run this one only. hints: how many to show at once. problem: the name or the file of
     the problem, where `what` does not tell it. seed: of inputs and weights; by default the same for each check of a
     problem, so that the same kernel shows the same numbers again (`grader grade` uses a secret seed). times: show
-    seconds too. A kernel that has not changed is not run again, and the next hint is shown. Raises CannotCheck, and
-    Interrupted if the keyboard stops it.
+    seconds too. gpu: whose time is predicted for a kernel that passes where there is no GPU (T4, A100, L4, H100, H200,
+    …). A kernel that has not changed is not run again, and the next hint is shown. Raises CannotCheck, and Interrupted
+    if the keyboard stops it.
     """
+    check_gpu(gpu)
     try:
-        return _checked(what, case, hints, problem, seed, times)
+        return _checked(what, case, hints, problem, seed, times, gpu)
     except KeyboardInterrupt:
         sandbox.end_all()
         raise Interrupted(STOPPED) from None
 
 
 @with_own_torch
-def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
+def _checked(what, case, hints_shown, problem, seed, times, gpu) -> Checked:
     subject = find_subject(what, problem)
     seed = seed_of(subject) if seed is None else seed
-    key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed))
+    key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed, gpu))
     stays = spare_worker.self_contained(subject.text, subject.path.parent)
     if stays and key in _kept:
         verdict, pictures, looking = _kept[key]
@@ -86,7 +89,7 @@ def _checked(what, case, hints_shown, problem, seed, times) -> Checked:
         again = Checked(verdict, subject, pictures, looking, hints_shown, times, case, news, given)
         again.give_next()
         return again
-    verdict, pictures, looking = run(subject, case, seed)
+    verdict, pictures, looking = run(subject, case, seed, gpu)
     spare_worker.prepare()
     if stays and spare_worker.keepable(verdict):
         while len(_kept) >= KEPT:
@@ -105,7 +108,17 @@ def unchanged(verdict: Verdict, subject: cells.Subject) -> str:
     return "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
 
 
-def run(subject: cells.Subject, case: str | None, seed: int, drawn: bool = True) -> tuple[Verdict, list, Looking]:
+def check_gpu(gpu: str) -> None:
+    """Raise CannotCheck for a GPU whose figures are not known."""
+    from simt.counting.time_model import GPUS
+
+    if gpu not in GPUS:
+        raise CannotCheck(f"The GPU {gpu!r} is unknown. Choose one of {', '.join(GPUS)}.")
+
+
+def run(
+    subject: cells.Subject, case: str | None, seed: int, gpu: str, drawn: bool = True
+) -> tuple[Verdict, list, Looking]:
     """Grade a kernel. Return the verdict, its pictures if they are to be `drawn`, and for wrong values the line that
     fault localization found, or the search that still runs. Raises CannotCheck, and KeyboardInterrupt.
     """
@@ -126,6 +139,7 @@ def run(subject: cells.Subject, case: str | None, seed: int, drawn: bool = True)
                 case=case,
                 worker=spare_worker.SPARE.start,
                 observer=diagnosis,
+                predict=gpu,
             )
             if verdict.reason is Reason.interrupted:
                 raise KeyboardInterrupt
@@ -168,8 +182,26 @@ def _pictures(verdict: Verdict) -> list:
     with contextlib.suppress(ImportError):
         from grader import pictures
 
+        if found := predicted.find(verdict):
+            return _draw_ladder(verdict.problem, found[1])
         return pictures.explain_verdict(verdict)
     return []
+
+
+def _draw_ladder(problem: str, prediction: Prediction) -> list:
+    """Return a picture of the submission between the other kernels, with predicted times; none if none is known."""
+    from grader import pictures
+
+    others = [
+        pictures.Step(rung.name, predicted.time_of(rung) / 1e3, predicted=rung.predicted is not None)
+        for rung in prediction.rungs
+        if rung.predicted is not None
+    ]
+    if not others:
+        return []
+    slowest_first = sorted(others, key=lambda step: -step.seconds)
+    mine = pictures.Step("your kernel", prediction.ms / 1e3, predicted=True)
+    return [pictures.ladder(slowest_first, mine, device=prediction.gpu, problem=problem)]
 
 
 def note_progress(verdict: Verdict, case: str | None, subject: cells.Subject) -> str:

@@ -97,11 +97,10 @@ def _draw(steps, student, device, problem):
     height = top + each * len(rows) + 0.55
     title = f"{problem}: the steps" if problem else "The steps"
     title += " and your kernel" if student is not None else ""
-    scale = "time of one forward pass; in brackets: how many times as fast as the first step"
-    mixed = any(s.predicted for s, _ in rows)
-    figure = new_figure(
-        height, f"{title}, on the {device}", scale + ("; filled: measured, hollow: predicted" if mixed else "")
-    )
+    scale = "one forward; in brackets: how many times as fast as the first step"
+    predicted = [s.predicted for s, _ in rows]
+    kind = "; predicted" if all(predicted) else "; filled: measured, hollow: predicted" if any(predicted) else ""
+    figure = new_figure(height, f"{title}, on the {device}", scale + kind)
     names = max(len(s.name) for s, _ in rows)
     left = min(0.3 + 0.078 * names, 3.2)
     ax = axes(figure, left, top, WIDTH - left - 1.75, each * len(rows), bare=False)

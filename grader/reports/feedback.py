@@ -7,11 +7,11 @@ import html
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from grader.diagnosis import dropped_sums, fault_localization, gradient_places, suspects
 from grader.problems import exercises
-from grader.reports import terminal
+from grader.reports import predicted, terminal
+from grader.reports.parts import Code, Drawn, Image, Table, Words
 from grader.reports.terminal import clean
 from grader.source import places
 from grader.source.syntax import split_lines
@@ -25,51 +25,6 @@ Where = Callable[[int], str]  # a line of the file -> its name: "line 12" or "li
 def plain() -> bool:
     """Return whether to show only text that is the same in every run, because nbval compares it."""
     return "NBVAL" in os.environ or "NBVAL_RUN" in os.environ or os.environ.get("GRADER_PICTURES") == "png"
-
-
-# --- parts -----------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Words:
-    """A paragraph. look: "title", "lead", "text" or "soft". tone: an outcome or status. `code` is in backquotes."""
-
-    text: str
-    look: str = "text"
-    tone: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """A table. tones: of the second cell of each row. head: column names. numbers: indices of numeric columns."""
-
-    rows: Sequence[Sequence[str]]
-    tones: Sequence[str] = ()
-    head: Sequence[str] = ()
-    numbers: Sequence[int] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Code:
-    """Lines of the student's source: (number, text, whether it is marked as wrong). caption: the text above them."""
-
-    lines: Sequence[tuple[int, str, bool]]
-    caption: str = ""
-
-
-class Drawn(Protocol):
-    """What a part needs of grader.pictures.Picture."""
-
-    alt: str
-
-    def svg(self) -> str: ...
-
-
-@dataclasses.dataclass(frozen=True)
-class Image:
-    """A picture of grader.pictures."""
-
-    picture: Drawn
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -248,6 +203,8 @@ def verdict_parts(
     if any(stage.measurements for stage in verdict.stages):
         rows = [(one.name, f"{one.value:.4g} {one.unit}") for stage in verdict.stages for one in stage.measurements]
         parts += [Words("Measured", "lead"), Table(rows)]
+    if told := predicted.tell(verdict, where):
+        parts += [*told, *(Image(picture) for picture in pictures)]
     if verdict.output.strip() and verdict.outcome is not Outcome.passed:
         lines = clean(verdict.output).strip().splitlines()[-terminal.OUTPUT_LINES :]
         parts += [Words("It printed", "lead"), Words("\n".join(line[:200] for line in lines))]

@@ -40,7 +40,7 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
 
 def describe(prediction: Prediction) -> str:
     """Return the time, the GPU and the size."""
-    sizes = " and ".join("×".join(map(str, shape)) for shape in prediction.sizes)
+    sizes = " and ".join("×".join(f"{n:,}" for n in shape) or "one number" for shape in prediction.sizes)
     what = "forward and backward" if prediction.backward else "one forward"
     return f"Predicted on the {prediction.gpu}: {show_time(prediction.ms)} for {what} with inputs of {sizes}"
 
@@ -93,13 +93,18 @@ def time_of(rung: Rung) -> float:
 
 
 def list_rows(prediction: Prediction) -> list[tuple[str, ...]]:
-    """Return a row for the submission and for each rung, the slowest first: name, times, and the factor between."""
+    """Return a row for the submission and for each rung, the slowest first: name, times, and the factor between; last
+    those that were measured alone.
+    """
     rows: list[tuple[float, tuple[str, ...]]] = [(prediction.ms, (HERE, show_time(prediction.ms), "", ""))]
+    measured = []
     for rung in choose_rungs(prediction):
-        time = time_of(rung)
         cells = [show_time(value) if value is not None else "" for value in (rung.predicted, rung.measured)]
-        rows.append((time, (_name(rung), *cells, _compare(prediction.ms, time))))
-    return [row for _, row in sorted(rows, key=lambda one: -one[0])]
+        if rung.predicted is None:  # a measured time says nothing about a predicted one's place
+            measured.append((_name(rung), *cells, ""))
+        else:
+            rows.append((rung.predicted, (_name(rung), *cells, _compare(prediction.ms, rung.predicted))))
+    return [row for _, row in sorted(rows, key=lambda one: -one[0])] + measured
 
 
 def _name(rung: Rung) -> str:
@@ -116,4 +121,6 @@ def _compare(mine: float, other: float) -> str:
 
 def show_time(ms: float) -> str:
     """Return milliseconds with three digits and a suitable unit."""
+    if ms < 1e-4:
+        return "less than 0.1 µs"
     return f"{1e3 * ms:.3g} µs" if ms < 0.9995 else f"{ms:,.3g} ms" if ms < 999.5 else f"{ms:,.0f} ms"

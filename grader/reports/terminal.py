@@ -11,6 +11,9 @@ from rich.status import Status as Spinner
 from rich.table import Table
 from rich.text import Text
 
+from grader.reports import predicted
+from grader.reports.parts import Table as TablePart
+from grader.reports.parts import Words
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, StageName, Status, Verdict
 from grader.worker.levels import is_unprotected
 
@@ -56,6 +59,8 @@ def show(console: Console, verdict: Verdict, still: str = "") -> None:
         console.print(Padding(Text(text, "yellow"), (0, 0, 0, 2)))
     if any(stage.measurements for stage in verdict.stages):
         console.print(times(verdict))
+    if predicted.find(verdict):
+        console.print(prediction(verdict))
     if verdict.output.strip() and verdict.outcome is not Outcome.passed:
         console.print(output(verdict))
     console.print(foot(verdict))
@@ -186,6 +191,22 @@ def times(verdict: Verdict) -> RenderableType:
             spread = f"{one.low:.4g} to {one.high:.4g}" if one.low is not None and one.high is not None else ""
             table.add_row(clean(one.name), f"{one.value:.4g} {one.unit}", spread, str(one.samples or ""))
     return Padding(table, (1, 0, 0, 2), expand=False)
+
+
+def prediction(verdict: Verdict) -> RenderableType:
+    """Return the predicted time, as a notebook shows it."""
+    shown: list[RenderableType] = []
+    for part in predicted.tell(verdict, lambda number: f"line {number}"):
+        if isinstance(part, Words):
+            shown.append(Text(clean(part.text).replace("`", ""), "dim" if part.look == "soft" else ""))
+        elif isinstance(part, TablePart):
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+            for number, name in enumerate(part.head):
+                table.add_column(name, header_style="dim", justify="right" if number in part.numbers else "left")
+            for row in part.rows:
+                table.add_row(*(Text(clean(cell)) for cell in row))
+            shown.append(table)
+    return Padding(Group(*shown), (1, 0, 0, 2), expand=False)
 
 
 def output(verdict: Verdict) -> RenderableType:

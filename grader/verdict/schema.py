@@ -294,6 +294,57 @@ class Measurement(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unkno
     samples: int | None = None
 
 
+class PredictedLaunch(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Launches of one kernel with one shape: how many, and the milliseconds that all of them are predicted to take.
+
+    limit: what limits it, one of the terms of simt.counting.time_model.
+    """
+
+    kernel: str
+    grid: list[int]
+    block: list[int]
+    times: int
+    ms: float
+    limit: str
+
+
+class Rung(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Another kernel for the same problem at the same sizes, or what PyTorch takes. One of the two times is given, or
+    both.
+
+    kind: "step", "reference", "fastest", "eager" or "compile". predicted, measured: milliseconds on the prediction's
+    GPU.
+    """
+
+    name: str
+    kind: str
+    predicted: float | None = None
+    measured: float | None = None
+
+
+class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The predicted time of one forward at full size, from counters; nothing of it was measured on the submission.
+
+    gpu: a name of simt.devices.DEVICES. sizes: of the inputs. backward: the time is that of forward and backward. low,
+    high: milliseconds between which nine in ten such predictions hold. limit: of the launches that take longest.
+    bound_ms: what the bytes of inputs and outputs alone take. advice: what to try next; empty if nothing stands out.
+    rungs: the fastest last; empty where none are known for these sizes.
+    """
+
+    gpu: str
+    sizes: list[list[int]]
+    ms: float
+    low: float
+    high: float
+    limit: str
+    bound_ms: float
+    launches: list[PredictedLaunch]
+    backward: bool = False
+    advice: str = ""
+    advice_line: int | None = None  # in the student's file
+    rungs: list[Rung] = []
+
+
 class CaseResult(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The result of one case of a stage."""
 
@@ -303,7 +354,10 @@ class CaseResult(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknow
 
 
 class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The result of one stage. message: the sentence for the student; evidence: the most useful one first."""
+    """The result of one stage. message: the sentence for the student; evidence: the most useful one first.
+
+    prediction: of "fast", where there is no GPU; what was measured is in measurements alone.
+    """
 
     name: StageName
     status: Status
@@ -313,6 +367,7 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fie
     evidence: list[Evidence] = []
     cases: list[CaseResult] = []
     measurements: list[Measurement] = []
+    prediction: Prediction | None = None
 
 
 class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

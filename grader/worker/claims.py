@@ -46,6 +46,7 @@ REPLIES: dict[type[messages.Command], tuple[type[messages.Reply], ...]] = {
     messages.Backward: (messages.Gradients,),
     messages.Prepare: (messages.Prepared,),
     messages.Batch: (messages.Timed,),
+    messages.Tally: (messages.Tallied,),
 }
 
 

@@ -55,7 +55,11 @@ class NotStarted(Exception):
 def make_orders(command: protocol.Command) -> Orders:
     """Return the orders for simt's runtime that a command stands for."""
     if isinstance(command, (protocol.Forward, protocol.Gradient)):
-        return Orders(command.check, command.schedule, command.guard, command.kernel_seconds)
+        return Orders(
+            check=command.check, schedule=command.schedule, guard=command.guard, seconds=command.kernel_seconds
+        )
+    if isinstance(command, protocol.Tally):
+        return Orders(count=True, seconds=command.kernel_seconds)
     if isinstance(command, protocol.Construct):
         return Orders(guard=command.guard, seconds=CONSTRUCT_KERNEL_S)
     return Orders()

@@ -5,6 +5,8 @@ Every message is a msgspec struct, decoded strictly against this schema and neve
 handle, which the worker maps.
 """
 
+# The file stays whole: it is the protocol, which is read as one.
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -26,6 +28,9 @@ MAX_RUNS = 64  # calls of forward in one command
 MAX_TIMED = 128  # and in one that is timed
 MAX_LAUNCHES = 16  # that are reported of one call
 MAX_OPERATORS = 64  # of PyTorch that one call used
+MAX_TALLIED = 64  # kernels and shapes of launches that are reported of a count
+MAX_COUNTERS = 64  # of one launch
+MAX_TALLIED_LINES = 8  # of one launch
 MAX_LABELS = 64  # sources of one build
 MAX_RENAMED = 100  # weights that are reported with both names
 MAX_MISSING = 100  # buffers of Model that are reported because ModelNew lacks them
@@ -39,6 +44,7 @@ Text = Annotated[str, Meta(max_length=MAX_TEXT + MAX_CUT)]
 SourceText = Annotated[str, Meta(max_length=MAX_SOURCE)]
 Line = Annotated[int, Meta(ge=0, le=MAX_LINE)]
 Count = Annotated[int, Meta(ge=0, le=MAX_INT)]
+Amount = Annotated[float, Meta(ge=0, le=1e30)]  # a sum of counters, finite
 Shape = Annotated[list[Count], Meta(max_length=MAX_DIMS)]
 Position = Annotated[list[Count], Meta(min_length=3, max_length=3)]  # of a block or a thread: x, y, z
 Numbers = Annotated[list[Count], Meta(max_length=MAX_NUMBERED)]  # of inputs or parameters
@@ -219,6 +225,23 @@ class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
     calls: int = 0
 
 
+class Ahead(msgspec.Struct, tag="ahead", forbid_unknown_fields=True):
+    """Begin to build the kernels for counting, in a thread of their own, and reply at once."""
+
+
+class Tally(msgspec.Struct, tag="tally", forbid_unknown_fields=True):
+    """Run one call on the first prepared inputs with counters, of each launch this many blocks alone, so that a full
+    size takes no longer than a small one. Answered by Tallied.
+
+    gpu: a name of simt.devices.DEVICES, whose limits hold. kernel_seconds, seconds: as in Forward.
+    """
+
+    blocks: int
+    gpu: str
+    kernel_seconds: float
+    seconds: float
+
+
 class Clear(msgspec.Struct, tag="clear", forbid_unknown_fields=True):
     """Overwrite the results of the last Batch with zeros, so that no other process finds them, and drop them."""
 
@@ -227,7 +250,7 @@ class Release(msgspec.Struct, tag="release", forbid_unknown_fields=True):
     """Unmap the judge's memory and drop everything that refers to it."""
 
 
-Command = Build | Construct | Forward | Gradient | Backward | Prepare | Batch | Clear | Release
+Command = Build | Construct | Forward | Gradient | Backward | Prepare | Batch | Ahead | Tally | Clear | Release
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
@@ -418,6 +441,40 @@ class Timed(msgspec.Struct, tag="timed", forbid_unknown_fields=True):
     gpu_seconds: Annotated[float, Meta(ge=0)] = 0.0
 
 
+class TalliedLine(msgspec.Struct, forbid_unknown_fields=True):
+    """A source line of a kernel that needs more than its accesses' bytes do: sectors of global memory or wavefronts of
+    shared memory per request, and how many would be enough. kind: one of simt.counting.counters.TRAFFICS.
+    """
+
+    line: Line
+    kind: Name
+    requests: Amount
+    have: Amount
+    ideal: Amount
+
+
+class TalliedLaunch(msgspec.Struct, forbid_unknown_fields=True):
+    """Launches of one kernel with one shape. times: how many; work, waste: of one of them, the fields of
+    simt.counting.time_model.Work and simt.counting.what_if.Waste by name; mix: operations by kind, as in Work.
+    """
+
+    kernel: Name
+    grid: Position
+    block: Position
+    times: Annotated[int, Meta(ge=1, le=MAX_INT)]
+    work: Annotated[dict[Name, Amount], Meta(max_length=MAX_COUNTERS)]
+    mix: Annotated[dict[Name, Amount], Meta(max_length=MAX_COUNTERS)]
+    waste: Annotated[dict[Name, Amount], Meta(max_length=MAX_COUNTERS)]
+    lines: Annotated[list[TalliedLine], Meta(max_length=MAX_TALLIED_LINES)] = []
+
+
+class Tallied(msgspec.Struct, tag="tallied", forbid_unknown_fields=True):
+    """What a Tally command counted. left_out: launches of further kernels and shapes, for which there was no room."""
+
+    launches: Annotated[list[TalliedLaunch], Meta(max_length=MAX_TALLIED)]
+    left_out: Count = 0
+
+
 class Note(msgspec.Struct, forbid_unknown_fields=True):
     """One compiler message: source e.g. "cuda_sources", line from 1 in the student's own string."""
 
@@ -446,7 +503,20 @@ class Failure(msgspec.Struct, tag="failure", forbid_unknown_fields=True, omit_de
     broken: bool = False  # the process is of no further use (a sticky CUDA error)
 
 
-Reply = Ready | Building | Built | Done | Constructed | Outputs | Recorded | Gradients | Prepared | Timed | Failure
+Reply = (
+    Ready
+    | Building
+    | Built
+    | Done
+    | Constructed
+    | Outputs
+    | Recorded
+    | Gradients
+    | Prepared
+    | Timed
+    | Tallied
+    | Failure
+)
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):

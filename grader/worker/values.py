@@ -12,7 +12,7 @@ import torch
 
 from grader.worker.channel import ChannelError
 from grader.worker.layout import count_covered, find_strides, lay_out, view_memory
-from grader.worker.messages import MAX_DIMS, MAX_LEAVES, Array, Handle, Items, Lent, Named, Value
+from grader.worker.messages import MAX_DIMS, MAX_LEAVES, Array, Handle, Items, Lent, Named, Room, Value
 
 MAX_DEPTH = 8  # of a nested output
 MAX_ELEMENTS = 1 << 48  # of a tensor, with each empty dimension counted as 1
@@ -104,7 +104,7 @@ def _parts(value: Nest) -> list[object]:
     return [part for pair in value.items() for part in pair] if isinstance(value, dict) else list(value)
 
 
-def pack(value: object, share: Callable[[torch.Tensor], Handle | Lent | None] | None = None) -> Value:
+def pack(value: object, share: Callable[[torch.Tensor], Handle | Lent | Room | None] | None = None) -> Value:
     """Return a Python value in the form that is sent, its tensors with their strides. share puts a tensor where the
     worker can map it. Tensors for which it returns None, and all tensors without it, are sent as bytes.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 import simt
-from grader.worker import protocol
+from grader.worker import protocol, tallies
 from grader.worker.builds import BuildReporter
 from grader.worker.channel import Channel, ChannelError
 from grader.worker.device import Device, has_simt, list_written
@@ -341,6 +341,26 @@ class Worker:
             outputs = find_floating(model(*self.prepared[index]))
             gradients = compute_gradients(outputs, wanted, self.upstream[index])
         return [*(output.detach() for output in outputs), *gradients]
+
+    # -- counting --
+
+    def ahead(self, command: protocol.Ahead) -> protocol.Reply:
+        """Begin to build the kernels for counting."""
+        simt.runtime.extension.build_others("count")
+        return protocol.Done()
+
+    def tally(self, command: protocol.Tally) -> protocol.Reply:
+        """Run one call on the first prepared inputs with counters."""
+        self.held = []
+        counting = simt.count(sample=command.blocks, partial=True, seconds=command.kernel_seconds, device=command.gpu)
+        with counting as report, self.device.submission():
+            if self.upstream:
+                self._run_both_ways(self.model, 0)
+            else:
+                with torch.no_grad():
+                    self.model(*self.prepared[0])
+        self.prepared, self.upstream, self.wanted = [], [], []
+        return tallies.describe(report)
 
     def clear(self, command: protocol.Clear) -> protocol.Reply:
         """Overwrite the results of the last batch and drop them."""

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import simt
-from grader.judging import advice, prediction
+from grader.judging import advice, full_size, prediction
 from grader.worker import tallies
 from simt.counting.time_model import GPUS
+from simt.counting.what_if import CAUSES
 
 N = 1 << 24
 SIDE = 1 << 12
@@ -90,7 +91,7 @@ SLOW = {
         "long a = i % w, b = i / w % h, c = i / w / h % d, e = i / (w * h * d);\n"
         "y[((e * d + c) * h + b) * w + a] = x[((e * d + c) * h + b) * w + a] * 2.0f;",
         "<<<n / 256, 256>>>",
-        "take most instructions",
+        "/ and % of integers take",
     ),
     "blocks_of_eight": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i];\n"
@@ -137,7 +138,7 @@ def module():
 
 def advise(module, name, gpu="H200"):
     x, y = torch.empty(N), torch.empty(N)
-    with simt.count(sample=prediction.BLOCKS, partial=True) as report:
+    with simt.count(sample=full_size.BLOCKS, partial=True) as report:
         getattr(module, f"run_{name}")(x, y, N, SIDE)
     launches = [prediction.read_launch(one, gpu) for one in tallies.describe(report).launches]
     return advice.advise(launches, gpu, 8 * N / GPUS[gpu].dram)
@@ -152,3 +153,8 @@ def test_the_planted_cause_is_named(module, name):
 def test_many_launches(module):
     """Does it say to fuse where five kernels pass over one array?"""
     assert "5 launches pass intermediate results through memory: fuse" in advise(module, MANY).text
+
+
+def test_every_cause_has_a_sentence():
+    """Is there a sentence for each kind of waste that simt knows?"""
+    assert set(advice.SENTENCES) == set(CAUSES)

@@ -3,13 +3,14 @@
 import json
 import math
 
+import msgspec
 import pytest
 
 from grader.judging.grading import grade
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import ladders
 from grader.reports import feedback, predicted
-from grader.verdict import Outcome, Reason, Status, from_json, to_json
+from grader.verdict import Outcome, Reason, Rung, Status, from_json, to_json
 from simt.counting.time_model import GPUS, predict
 
 SCALING = '''
@@ -186,6 +187,18 @@ def test_a_claimed_time_stays_a_claim(judge):
     assert stage.prediction is None or math.isfinite(stage.prediction.ms)
 
 
+@pytest.mark.slow
+def test_a_size_beyond_the_machine(judge, tmp_path):
+    """Is a problem of 32 GB predicted from parts of its batch, as what 16 times the bytes of 2 GB take?"""
+    (tmp_path / "scaling.py").write_text(PROBLEM.replace("1 << 18", "4194304"))
+    (tmp_path / "mine.py").write_text(SCALING.replace("HERE", "pass"))
+    verdict = grade(tmp_path / "mine.py", tmp_path / "scaling.py", device="cpu", seed=1, predict="T4")
+    made = verdict.stage("fast").prediction
+    assert made is not None and made.sizes == [[1 << 22, 1024]]
+    assert made.launches[0].grid == [1 << 24, 1, 1]
+    assert made.ms == pytest.approx(1e3 * 2 * 4 * (1 << 32) / GPUS["T4"].dram, rel=0.3)
+
+
 # ---- the ladder ----
 
 
@@ -202,6 +215,19 @@ def test_a_reference_is_placed_on_its_ladder():
     assert times["eager"][1] > 0 and times["eager"][0] == 0
     rows = predicted.list_rows(made)
     assert [row[0] for row in rows if row[0] == predicted.HERE] and rows[0][0] == "step 01_block_a_pixel"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (KERNELS_REF / "logsumexp" / "solution.py").is_file(), reason="this copy has no solutions")
+def test_backward_is_predicted_with_forward(tmp_path):
+    """Is the time of a NAME_backward that of its forward and its backward, without the ladder of forward?"""
+    file = tmp_path / "logsumexp_backward.py"
+    file.write_text((KERNELS_REF / "logsumexp" / "backward.py").read_text())
+    verdict = grade(file, KERNELS_REF / "logsumexp" / "model.py", device="cpu", seed=1, predict="H200")
+    made = verdict.stage("fast").prediction
+    assert made is not None and made.backward and made.rungs == []
+    assert {one.kernel for one in made.launches} == {"logsumexp_kernel", "logsumexp_backward_kernel"}
+    assert 1.5 < made.ms / made.launches[0].ms < 4 and "forward and backward" in predicted.describe(made)
 
 
 def test_ladders_are_of_these_files():
@@ -236,7 +262,7 @@ def test_terminal_and_notebook_say_the_same(right, capsys):
     told = shown[shown.index("Predicted on the H200") :]
     for line in filter(None, map(str.strip, told.splitlines())):
         assert " ".join(line.replace("`", "").split()) in printed
-    assert "not measured" in told and "1048576" not in told and "262144×1024" in told
+    assert "not measured" in told and "262,144×1,024" in told
 
 
 def test_a_failed_submission_is_not_predicted(judge):
@@ -250,3 +276,47 @@ def test_the_package_has_the_ladders():
     """Do the ladders lie in the package, without a line of code in them?"""
     text = ladders.DATA.read_text()
     assert ladders.DATA.is_relative_to(ROOT / "grader") and "__global__" not in text and "load_inline" not in text
+
+
+# ---- what an attack found ----
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "buffer",
+    [
+        "self.bn = nn.BatchNorm1d(features)",
+        "self.register_buffer('order', torch.randperm(features))",
+        "self.register_buffer('mask', torch.ones(features, dtype=torch.bool))",
+    ],
+)
+def test_buffers_that_are_no_floats(judge, tmp_path, buffer):
+    """Is a right submission predicted where Model has a buffer of integers or of booleans?"""
+    named = "self.scale = nn.Parameter(torch.ones(features))"
+    (tmp_path / "scaling.py").write_text(PROBLEM.replace(named, f"{named}\n        {buffer}"))
+    (tmp_path / "mine.py").write_text(SCALING.replace("HERE", "pass").replace(named, f"{named}\n        {buffer}"))
+    verdict = grade(tmp_path / "mine.py", tmp_path / "scaling.py", device="cpu", seed=1, predict="H200")
+    assert verdict.outcome is Outcome.passed and verdict.stage("fast").prediction is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x = x if x.shape[0] < 1000 else torch.sort(x[:1 << 15])[0].repeat(8, 1)", "PyTorch's own operators (sort)"),
+        ("x = x if x.shape[0] < 1000 else x[:1000]", "a part of the inputs and outputs alone."),
+    ],
+)
+def test_what_is_not_the_kernels_work_at_full_size(judge, line, why):
+    """Is nothing predicted where operators compute a part, or where kernels leave most of the data out?"""
+    stage = judge(line).stage("fast")
+    assert stage.prediction is None and "No time is predicted: " in stage.message and why in stage.message
+
+
+def test_measured_times_are_not_ranked_with_predicted_ones(right):
+    """Do rungs that were only measured stand last, without a factor?"""
+    made = right.stage("fast").prediction
+    assert made is not None
+    rungs = [Rung(name="slow", kind="step", predicted=9.0), Rung(name="eager", kind="eager", measured=0.01)]
+    rows = predicted.list_rows(msgspec.structs.replace(made, rungs=rungs))
+    assert [row[0] for row in rows] == ["step slow", predicted.HERE, "eager"] and rows[-1][-1] == ""
