@@ -144,12 +144,14 @@ def advise(module, name, gpu="H200"):
     return advice.advise(launches, gpu, 8 * N / GPUS[gpu].dram)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_the_planted_cause_is_named(module, name):
     """Does the sentence name what the kernel wastes?"""
     assert SLOW[name][2] in advise(module, name).text
 
 
+@pytest.mark.slow
 def test_many_launches(module):
     """Does it say to fuse where five kernels pass over one array?"""
     assert "5 launches pass intermediate results through memory: fuse" in advise(module, MANY).text

@@ -35,7 +35,9 @@ def kernels():
     return {name: getattr(module, f"run_{kernel}") for name, kernel in names.items()}
 
 
-@pytest.mark.parametrize("sample", [8, 24, 200])
+@pytest.mark.parametrize(
+    "sample", [pytest.param(8, marks=pytest.mark.slow), 24, pytest.param(200, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_distinct_sectors_of_the_grid(kernels, name, sample):
     """Is the estimate within 15 % of what a count of all 4,096 blocks gives?
