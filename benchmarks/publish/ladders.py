@@ -128,7 +128,7 @@ def _count(file: Path, out: Path) -> None:
     import torch
 
     import simt
-    from grader.judging.full_size import BLOCKS
+    from grader.judging.full_size import BLOCKS, is_drawn
     from grader.worker import tallies
 
     simt.enable(cuda_device=True)
@@ -136,7 +136,10 @@ def _count(file: Path, out: Path) -> None:
     meta = problem.instantiate(case, 0, "meta")
     module = references.load(file)
     model = module.ModelNew(*meta.init_args, **meta.init_kwargs)
-    inputs = [torch.empty(x.shape, dtype=x.dtype) if isinstance(x, torch.Tensor) else x for x in meta.inputs]
+    if is_drawn([x for x in meta.inputs if isinstance(x, torch.Tensor)]):
+        inputs = problem.draw_inputs(case, 0)
+    else:
+        inputs = [torch.empty(x.shape, dtype=x.dtype) if isinstance(x, torch.Tensor) else x for x in meta.inputs]
     with torch.no_grad(), simt.count(sample=BLOCKS, partial=True, seconds=300) as report:
         model(*inputs)
     rows = [

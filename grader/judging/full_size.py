@@ -1,7 +1,8 @@
-"""Count what a submission's kernels do at a problem's full size, in its worker, on memory that is never written.
+"""Count what a submission's kernels do at a problem's full size, in its worker.
 
-A few blocks of each launch are counted. Where inputs and outputs of the full size are too large for a worker, parts of
-the batch are counted, and the counters at full size lie on the straight line through them.
+Large inputs are memory that is never written, so that they take no time; small ones have values. A few blocks of each
+launch are counted. Where inputs and outputs of the full size are too large for a worker, parts of the batch are
+counted, and the counters at full size lie on the straight line through them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import torch
 
 from grader.judging.context import Context
 from grader.judging.kernel_use import OF_AUTOGRAD, computes
+from grader.judging.session import IN_ORDER
 from grader.problems.cases import Case
 from grader.problems.problem import Instance
 from grader.worker import protocol
@@ -24,6 +26,7 @@ from simt.runtime.monitor import Orders
 
 BLOCKS = 12  # of each launch that are counted, besides its first and last
 SECONDS = 8.0  # for all counted blocks of one launch, and for all launches
+SMALL_DRAWN = 80 << 20  # bytes of inputs up to which all are drawn: branches and loops may depend on them
 MOST_DRAWN = 256 << 20  # bytes of inputs that are drawn where some of them are indices, not numbers to compute with
 LARGE = 4 << 30  # bytes of inputs, outputs and gradients, beyond which parts of the batch are counted instead
 PARTS = (8, 4)  # what the batch is divided by
@@ -133,13 +136,18 @@ def extrapolate(few: TalliedLaunch, more: TalliedLaunch, distance: float) -> Tal
 # ---- one size ----
 
 
+def is_drawn(inputs: Sequence[torch.Tensor]) -> bool:
+    """Return whether inputs get values: some are indices, or all together are small. Others are never written."""
+    return _measure(inputs) <= SMALL_DRAWN or not all(one.is_floating_point() for one in inputs)
+
+
 def _instantiate(context: Context, case: Case) -> Instance:
-    """Return the problem without any values; with the inputs' values where some are no floats."""
+    """Return the problem without any values, or with the inputs' values."""
     instance = context.problem.instantiate(case, context.request.seed, "meta")
     if any(isinstance(value, torch.Tensor) for value in (*instance.init_args, *instance.init_kwargs.values())):
         raise NotPredicted("Model is constructed from tensors.")
     tensors = [value for value in instance.inputs if isinstance(value, torch.Tensor)]
-    if all(one.is_floating_point() for one in tensors):
+    if not is_drawn(tensors):
         return instance
     if _measure(tensors) > MOST_DRAWN:
         raise NotPredicted("the inputs hold indices, and are too large to draw.")
@@ -191,7 +199,12 @@ def _count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
     )
     counting = Orders(count=True, seconds=SECONDS)
     session.query(construct, "ModelNew(...)", FULL.name, orders=counting)
-    prepare = protocol.Prepare([[protocol.pack(value, _make_room) for value in instance.inputs]])
+    if is_drawn(size.inputs):
+        session.begin(IN_ORDER)
+        inputs = session.exchange.inputs(instance.inputs)
+    else:
+        inputs = [protocol.pack(value, _make_room) for value in instance.inputs]
+    prepare = protocol.Prepare([inputs])
     if size.upstream:
         prepare.upstream = [[protocol.pack(one, _make_room) for one in size.upstream]]
         prepare.differentiable, prepare.parameters = context.differentiated

@@ -178,14 +178,15 @@ class Session:
         facts.confirm_checks(self.client.report, case)
         return facts.find_defects(claimed, self.client.report, case)
 
-    def _begin(self, how: How) -> None:
+    def begin(self, how: How) -> None:
+        """Let what is lent from now on overwrite what was lent for the last command."""
         if isinstance(self.exchange, LentMemory):
             self.exchange.begin("end" if how.check else how.guard)
 
     def forward(self, trial: Trial, how: How, calls: int) -> protocol.Outputs:
         """Call forward so many times on the case's inputs; return what the worker says of it."""
         size = sum(t.numel() * t.element_size() for t in trial.eager)
-        self._begin(how)
+        self.begin(how)
         command = protocol.Forward(
             batches=[self.exchange.inputs(trial.instance.inputs) for _ in range(calls)],
             outputs=[self.exchange.rooms(trial.eager) for _ in range(calls)] if self.gpu else [],
@@ -255,7 +256,7 @@ class Session:
         """
         case = trial.case.name
         size = sum(t.numel() * t.element_size() for t in right.eager)
-        self._begin(how)
+        self.begin(how)
         changed = [_change(value) for value in trial.instance.inputs] if other else []
         command = protocol.Gradient(
             inputs=self.exchange.inputs(trial.instance.inputs),

@@ -37,7 +37,7 @@ def graded(monkeypatch):
     """The names of the kernels that are graded; each fails with wrong values in two cases and the line 3."""
     names = []
 
-    def fail(subject, case, seed, drawn=True):
+    def fail(subject, case, seed, gpu, drawn=True):
         names.append(subject.name)
         return verdict_of(), [], Looking()
 
