@@ -81,7 +81,7 @@ def _predict(context: Context, gpu: str) -> Prediction:
         backward=backward,
         advice=advised.text,
         advice_line=_find_line(context, advised),
-        rungs=[] if backward else list_rungs(context.problem.name, sizes, gpu),
+        rungs=[] if backward else list_rungs(context.problem.name, sizes, gpu, _ms(bound)),
     )
 
 
@@ -132,8 +132,12 @@ def _find_line(context: Context, advised: advice.Advice) -> int | None:
 # ---- the ladder ----
 
 
-def list_rungs(problem: str, sizes: list[list[int]], gpu: str) -> list[Rung]:
-    """Return what else is known to solve the problem at these sizes, with predicted and measured times on a GPU."""
+def list_rungs(problem: str, sizes: list[list[int]], gpu: str, bound_ms: float) -> list[Rung]:
+    """Return what else is known to solve the problem at these sizes, with predicted and measured times on a GPU.
+
+    bound_ms: what the bytes of inputs and outputs take. A prediction below it is wrong, and left out: of a few blocks
+    of a kernel whose blocks share their work out among themselves, less is counted than they do.
+    """
     ladder = ladders.read(problem)
     if ladder is None or ladder.sizes != sizes or gpu not in DEVICES:
         return []
@@ -141,12 +145,13 @@ def list_rungs(problem: str, sizes: list[list[int]], gpu: str) -> list[Rung]:
     for rung in ladder.rungs:
         predicted = sum(one.times * predict(one.make_work(), gpu).seconds for one in rung.launches)
         measured = rung.measured.get(gpu)
-        if rung.launches or measured is not None:
+        is_predicted = bool(rung.launches) and 1e3 * predicted >= bound_ms
+        if is_predicted or measured is not None:
             made.append(
                 Rung(
                     name=rung.name,
                     kind=rung.kind,
-                    predicted=_ms(predicted) if rung.launches else None,
+                    predicted=_ms(predicted) if is_predicted else None,
                     measured=measured,
                 )
             )

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from grader.judging.grading import grade
+from grader.judging.prediction import list_rungs
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import ladders
 from grader.reports import feedback, predicted
@@ -228,6 +229,14 @@ def test_backward_is_predicted_with_forward(tmp_path):
     assert made is not None and made.backward and made.rungs == []
     assert {one.kernel for one in made.launches} == {"logsumexp_kernel", "logsumexp_backward_kernel"}
     assert 1.5 < made.ms / made.launches[0].ms < 4 and "forward and backward" in predicted.describe(made)
+
+
+def test_no_rung_is_below_the_bound():
+    """Is a rung left without a prediction that would be faster than its bytes allow, and kept where it was measured?"""
+    bound = 1e3 * 2 * 4 * 112 * 64 * 512 * 512 / GPUS["H200"].dram
+    rungs = {rung.name: rung for rung in list_rungs("groupnorm", [[112, 64, 512, 512]], "H200", bound)}
+    assert all(rung.predicted is None or rung.predicted >= bound for rung in rungs.values())
+    assert rungs["fastest"].measured and rungs["reference"].predicted
 
 
 def test_ladders_are_of_these_files():
