@@ -31,14 +31,14 @@ _LINES = {
 class Counted:
     """Launches of one kernel and one shape, with what is predicted for one of them."""
 
-    told: TalliedLaunch
+    tallied: TalliedLaunch
     work: Work
     waste: Waste
     prediction: Prediction
 
     @property
     def seconds(self) -> float:
-        return self.told.times * self.prediction.seconds
+        return self.tallied.times * self.prediction.seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ def advise(launches: Sequence[Counted], gpu: str, bound: float, fusible: bool = 
         return Advice(_describe_fusion(launches, bound, total / (total - fused), gpu))
     if best and total > WORTH * (total - best[0]):
         saved, cause, one = best
-        line = _find_line(one.told, cause)
+        line = _find_line(one.tallied, cause)
         text = f"{_describe(cause, one, line, gpu)} (predicted: {_factor(total / (total - saved))} as fast)."
         return Advice(text, one, line.line if line else None)
     return Advice()
@@ -70,7 +70,7 @@ def advise(launches: Sequence[Counted], gpu: str, bound: float, fusible: bool = 
 def _find_costliest(launches: Sequence[Counted], gpu: str) -> tuple[float, str, Counted] | None:
     """Return the seconds that a kind of waste costs, the kind, and the launches that show it."""
     found = [
-        (one.told.times * (one.prediction.seconds - seconds), cause, one)
+        (one.tallied.times * (one.prediction.seconds - seconds), cause, one)
         for one in launches
         for cause, seconds in find_savings(one.work, one.waste, gpu).items()
     ]
@@ -89,13 +89,13 @@ def _factor(times: float) -> str:
 
 def _find_fusion(launches: Sequence[Counted], bound: float, gpu: str) -> float:
     """Return the seconds that are saved where one kernel does all: what passes through memory between them."""
-    count = sum(one.told.times for one in launches)
+    count = sum(one.tallied.times for one in launches)
     if count < 2:
         return 0.0
     small = [one for one in launches if one.prediction.seconds < SMALL * CONSTANTS.launch]
     together = max((one.prediction.seconds for one in small), default=0.0)
     merged = sum(one.seconds for one in small) - together
-    moved = sum(one.told.times * (one.work.unique_read + one.work.unique_written) for one in launches)
+    moved = sum(one.tallied.times * (one.work.unique_read + one.work.unique_written) for one in launches)
     least = bound * GPUS[gpu].dram
     by_memory = sum(one.seconds for one in launches if _is_memory_bound(one))
     saved = by_memory * max(0.0, 1 - least / moved if moved else 0.0) + (count - 1) * CONSTANTS.launch
@@ -107,8 +107,8 @@ def _is_memory_bound(one: Counted) -> bool:
 
 
 def _describe_fusion(launches: Sequence[Counted], bound: float, times: float, gpu: str) -> str:
-    count = sum(one.told.times for one in launches)
-    moved = sum(one.told.times * (one.work.unique_read + one.work.unique_written) for one in launches)
+    count = sum(one.tallied.times for one in launches)
+    moved = sum(one.tallied.times * (one.work.unique_read + one.work.unique_written) for one in launches)
     if moved < PASSED_ON * bound * GPUS[gpu].dram:
         return (
             f"{count:,} launches do little each, and each takes {1e6 * CONSTANTS.launch:.1f} µs to start: do the same "
@@ -198,7 +198,7 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
     if line is not None:
         have, ideal = line.have / line.requests, line.ideal / line.requests
     return SENTENCES[cause].format(
-        kernel=f"`{one.told.kernel.split('<')[0]}`",
+        kernel=f"`{one.tallied.kernel.split('<')[0]}`",
         have=have,
         ideal=max(1.0, ideal),
         lanes=waste.lanes,

@@ -44,7 +44,7 @@ class NotPredicted(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """A problem at one size, without values unless some inputs are indices.
+    """A problem at one size. Its inputs have values if they are small or hold indices (is_drawn).
 
     outputs: tensors of the outputs' shapes; none where Model cannot run without values. upstream: of these, those that
     backward starts from; gradients: tensors of the shapes of what it computes; both empty for forward alone.
@@ -108,7 +108,7 @@ def _check_touched(launches: list[TalliedLaunch], size: Size) -> list[TalliedLau
     """Return the launches if they touch about as many bytes as inputs and outputs have. Raises NotPredicted."""
     touched = sum(one.times * (one.work.get("unique_read", 0) + one.work.get("unique_written", 0)) for one in launches)
     if touched < TOUCHED * size.moved:
-        raise NotPredicted("at full size its kernels touch a part of the inputs and outputs alone.")
+        raise NotPredicted("at full size its kernels touch only a part of the inputs and outputs.")
     return launches
 
 

@@ -62,10 +62,10 @@ def _predict(context: Context, gpu: str) -> Prediction:
     launches = [read_launch(one, gpu) for one in full_size.count(context, size, gpu)]
     total = sum(one.seconds for one in launches)
     if not math.isfinite(total):
-        name = next(one.told.kernel for one in launches if not math.isfinite(one.seconds))
+        name = next(one.tallied.kernel for one in launches if not math.isfinite(one.seconds))
         raise NotPredicted(f"a block of `{name}` does not fit on the {gpu}.")
     bound, backward = size.moved / GPUS[gpu].dram, context.requires_gradient
-    low, high = (sum(one.told.times * find_interval(one.prediction)[i] for one in launches) for i in range(2))
+    low, high = (sum(one.tallied.times * find_interval(one.prediction)[i] for one in launches) for i in range(2))
     advised = advice.advise(launches, gpu, bound, fusible=not backward)
     slowest = max(launches, key=lambda one: one.seconds)
     sizes = [list(one.shape) for one in size.inputs]
@@ -90,38 +90,38 @@ def _ms(seconds: float) -> float:
 
 
 def _describe(one: Counted) -> PredictedLaunch:
-    told = one.told
+    tallied = one.tallied
     return PredictedLaunch(
-        kernel=told.kernel,
-        grid=told.grid,
-        block=told.block,
-        times=told.times,
+        kernel=tallied.kernel,
+        grid=tallied.grid,
+        block=tallied.block,
+        times=tallied.times,
         ms=_ms(one.seconds),
         limit=one.prediction.limit,
     )
 
 
-def read_launch(told: protocol.TalliedLaunch, gpu: str) -> Counted:
+def read_launch(tallied: protocol.TalliedLaunch, gpu: str) -> Counted:
     """Return what the worker says of a launch, with the time that follows from it."""
     fields = {one.name for one in dataclasses.fields(Work)} - {"blocks", "threads", "shared", "mix"}
-    blocks, threads = math.prod(told.grid), math.prod(told.block)
+    blocks, threads = math.prod(tallied.grid), math.prod(tallied.block)
     work = Work(
         blocks=max(1, blocks),
         threads=max(1, threads),
-        shared=int(told.work.get("shared", 0)),
-        mix=dict(told.mix),
-        **{name: value for name, value in told.work.items() if name in fields},
+        shared=int(tallied.work.get("shared", 0)),
+        mix=dict(tallied.mix),
+        **{name: value for name, value in tallied.work.items() if name in fields},
     )
     known = {one.name for one in dataclasses.fields(Waste)}
-    waste = Waste(**{name: value for name, value in told.waste.items() if name in known})
-    return Counted(told, work, waste, predict(work, gpu))
+    waste = Waste(**{name: value for name, value in tallied.waste.items() if name in known})
+    return Counted(tallied, work, waste, predict(work, gpu))
 
 
 def _find_line(context: Context, advised: advice.Advice) -> int | None:
     """Return the line of the student's file that the advice is about."""
     if advised.launch is None or advised.line is None:
         return None
-    base = advised.launch.told.kernel.split("<")[0].split("::")[-1]
+    base = advised.launch.tallied.kernel.split("<")[0].split("::")[-1]
     for strings in context.session.client.sources:
         for text in strings.values():
             if base in text and (line := contract.locate(context.source, text, advised.line)):
