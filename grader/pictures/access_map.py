@@ -8,6 +8,7 @@ from grader.pictures import request as rules
 from grader.pictures.picture import (
     BLUE,
     CELL,
+    DARK,
     GREEN,
     INK,
     SKY,
@@ -211,7 +212,9 @@ def _draw_end(array, index, elements, verb, who, away, side, text):
         inside = 0 <= cell < elements
         face = VERMILION if cell == index else CELL if not inside else SKY
         ax.add_patch(_cell(x, face, inside or cell == index))
-        look: dict[str, Any] = {"color": "white", "fontweight": "bold"} if cell == index else {"color": INK}
+        look: dict[str, Any] = {"color": DARK if inside else INK}
+        if cell == index:
+            look = {"color": "white", "fontweight": "bold"}
         ax.text(x + 0.5, 0.5, f"{cell:,}", ha="center", va="center", fontsize=min(9, 66 / len(f"{cell:,}")), **look)
     border = row.index(elements) if after else row.index(0)
     ax.plot([border, border], [-0.16, 1.16], color=INK, linewidth=2, clip_on=False, solid_capstyle="butt")

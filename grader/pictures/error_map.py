@@ -264,7 +264,7 @@ def _block_borders(ax, rows: int, columns: int, offset: int, block: int, look: d
 
 
 def _overview(figure, planes, chosen, width: float, top: float, height: float) -> None:
-    """Draw all planes, images as rows and channels as columns: the darker, the more of a plane is wrong."""
+    """Draw all planes, images as rows and channels as columns: the fuller its colour, the more of a plane is wrong."""
     part = planes.mean((2, 3))
     images, channels = part.shape
     ax = axes(figure, 0.45, top, min(width - 0.6, max(0.3, channels * 0.22)), height, bare=False)
@@ -274,7 +274,7 @@ def _overview(figure, planes, chosen, width: float, top: float, height: float) -
     _shaded(ax, part, 1)
     for n, c, _ in chosen:
         rectangles(ax, [(c, n, 1, 1)], facecolor="none", edgecolor=INK, linewidth=1.2)
-    ax.set_title("all planes\ndarker: more wrong", fontsize=8.5, pad=5)
+    ax.set_title("all planes\nfuller: more wrong", fontsize=8.5, pad=5)
     ax.set_xlabel("channel", labelpad=2)
     ax.set_ylabel("image", labelpad=3)
     from matplotlib.ticker import FixedLocator

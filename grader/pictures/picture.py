@@ -25,6 +25,16 @@ BLUE, ORANGE, GREEN, VERMILION, SKY, PURPLE, YELLOW = (
     "#F0E442",
 )
 INK, SOFT, LINE, FAINT, CELL, PANEL = "#1d1d1f", "#55555c", "#a9a69d", "#dedbd2", "#ebe8e0", "#faf9f5"
+DARK, MINT = "#1c1c1e", "#bfe3d6"  # text on a coloured cell, and a pale cell: the same in every theme
+# JupyterLab's colours, which follow its theme, for those above that are no data; PANEL takes the page's ground.
+THEMED = {
+    INK: "--jp-content-font-color1",
+    SOFT: "--jp-content-font-color2",
+    LINE: "--jp-border-color1",
+    FAINT: "--jp-border-color2",
+    CELL: "--jp-border-color3",
+    PANEL: "--jp-layout-color0",
+}
 WIDTH = 8.0  # inches: 768 pixels in a notebook
 DPI = 150  # of a PNG
 
@@ -44,8 +54,8 @@ STYLE: dict[Any, Any] = {
 class Picture:
     """A drawing with an alt text: `name` is its kind, `alt` states in one or two sentences what it shows.
 
-    JupyterLab gets SVG; nbval gets PNG, as does everything if GRADER_PICTURES=png. svg() and png() return these
-    formats; save(path) writes the one that the path's suffix names.
+    JupyterLab gets SVG in its theme's colours; nbval gets PNG, as does everything if GRADER_PICTURES=png. svg() and
+    png() return these formats, on a light ground; save(path) writes the one that the path's suffix names.
     """
 
     def __init__(self, name: str, alt: str, draw: Callable):
@@ -76,6 +86,15 @@ class Picture:
         """Return the picture as SVG, the same bytes each time."""
         return self._svg
 
+    def html(self) -> str:
+        """Return svg() as HTML that takes the page's ground and its theme's colours in JupyterLab."""
+        drawn = re.sub(
+            r"(?<=: )#[0-9a-f]{6}\b",
+            lambda colour: f"var({THEMED[colour[0]]}, {colour[0]})" if colour[0] in THEMED else colour[0],
+            self._svg,
+        )
+        return f'<div style="margin:.8em 0;max-width:100%;overflow-x:auto">{drawn}</div>'
+
     def png(self, dpi: int = DPI) -> bytes:
         """Return the picture as PNG."""
         out = io.BytesIO()
@@ -96,7 +115,7 @@ class Picture:
         if "NBVAL" in os.environ or os.environ.get("GRADER_PICTURES") == "png":
             image = base64.b64encode(self.png()).decode()
             return words | {"image/png": image}, {"image/png": {"width": round(WIDTH * 96), "alt": self.alt}}
-        return words | {"image/svg+xml": self.svg()}
+        return words | {"text/html": self.html()}
 
     def __repr__(self) -> str:
         return f"Picture({self.name!r}: {self.alt})"

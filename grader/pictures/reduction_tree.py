@@ -9,8 +9,10 @@ from typing import Any
 from grader.pictures.picture import (
     BLUE,
     CELL,
+    DARK,
     FAINT,
     INK,
+    MINT,
     PANEL,
     SOFT,
     VERMILION,
@@ -187,7 +189,8 @@ def _node(ax, t: int, row: int, working: bool, live: bool, label, size: float, n
 
     wide = 0.86 if n > 1 else 0.3
     tall = size / each
-    face = "#BFE3D6" if working and row else CELL if live else PANEL
+    adds = working and row
+    face = MINT if adds else CELL if live else PANEL
     ax.add_patch(
         Rectangle(
             (t - wide / 2, row - tall / 2),
@@ -200,6 +203,5 @@ def _node(ax, t: int, row: int, working: bool, live: bool, label, size: float, n
         )
     )
     text = f"{label}" if isinstance(label, int) else f"{label:.4g}"
-    ax.text(
-        t, row, text, ha="center", va="center", fontsize=9 if n <= 16 else 6.5, color=INK if live else SOFT, zorder=3
-    )
+    colour = DARK if adds else INK if live else SOFT
+    ax.text(t, row, text, ha="center", va="center", fontsize=9 if n <= 16 else 6.5, color=colour, zorder=3)

@@ -116,7 +116,7 @@ def _html(part: object) -> str:
     if isinstance(part, Code):
         return _html_code(part)
     if isinstance(part, Image):
-        return f'<div style="margin:.8em 0;max-width:100%;overflow-x:auto">{part.picture.svg()}</div>'
+        return part.picture.html()
     raise TypeError(type(part))
 
 

@@ -40,6 +40,7 @@ class Drawn(Protocol):
     alt: str
 
     def svg(self) -> str: ...
+    def html(self) -> str: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Has every picture an alt text, is no text cut off, and do two renderings give the same bytes?"""
 
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
@@ -153,6 +154,15 @@ def test_svg_has_alt_text_real_text_and_a_fixed_size(name):
     assert "<metadata" not in picture.svg()
 
 
+@pytest.mark.parametrize("name", GALLERY)
+def test_html_takes_the_theme_s_colours_for_all_but_data(name):
+    drawn = GALLERY[name].html()
+    of_theme = {"#1d1d1f", "#55555c", "#a9a69d", "#dedbd2", "#ebe8e0", "#faf9f5"}
+    assert not of_theme & set(re.findall(r": (#[0-9a-f]{6})", drawn))
+    assert "fill: var(--jp-layout-color0, #faf9f5)" in drawn and "color1, #1d1d1f)" in drawn
+    assert GALLERY[name].svg() in re.sub(r"var\(--jp-[a-z0-9-]+, (#[0-9a-f]{6})\)", r"\1", drawn)
+
+
 @pytest.mark.slow
 def test_two_renderings_are_the_same_bytes():
     again = gallery()
@@ -179,7 +189,7 @@ def test_svg_is_shown_in_a_browser_and_png_under_nbval(monkeypatch, tmp_path):
     picture = pictures.ladder(pictures.steps_of("conv2d"))
     monkeypatch.delenv("NBVAL", raising=False)
     monkeypatch.delenv("GRADER_PICTURES", raising=False)
-    assert picture._repr_mimebundle_() == {"text/plain": picture.alt, "image/svg+xml": picture.svg()}
+    assert picture._repr_mimebundle_() == {"text/plain": picture.alt, "text/html": picture.html()}
     monkeypatch.setenv("GRADER_PICTURES", "png")
     data, metadata = cast(tuple[dict, dict], picture._repr_mimebundle_())
     assert set(data) == {"text/plain", "image/png"} and metadata["image/png"]["alt"] == picture.alt
