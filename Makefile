@@ -57,7 +57,6 @@ test-all: test  ## what test does, then the slow tests and every other lesson
 
 lab: $(READY)  ## open the first lesson in JupyterLab
 	@case "$${JUPYTER_PORT:-8888}" in *[!0-9]*|??????*) echo "JUPYTER_PORT=$$JUPYTER_PORT is no port: say a number, as in JUPYTER_PORT=8899 make lab." >&2; exit 2;; esac
-	@jupyter trust lessons/*.ipynb >/dev/null  # else their outputs are shown without their style
 	@jupyter lab --config=lessons/.jupyter/config.py $(if $(LESSON),--LabApp.default_url=/lab/tree/$(LESSON))
 
 bench: $(READY)  ## on a GPU: time all references beside torch; else print this machine's figures beside stock load_inline's

@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS_REF = ROOT / "kernels_ref"
 KERNELS_STUDENT = ROOT / "kernels_student"
+MINE = "mine"  # in a course's folder: the copies that a student opens and edits
 
 
 def find_real_path(path: Path | str) -> Path:

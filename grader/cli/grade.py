@@ -15,7 +15,7 @@ import click
 from grader.cli.first_use import lint_on_first_use
 from grader.cli.options import FileCommand, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
-from grader.paths import KERNELS_REF, find_real_path
+from grader.paths import KERNELS_REF, MINE, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 if TYPE_CHECKING:
@@ -232,6 +232,9 @@ def _grade_all(
             errors.print(Text(terminal.clean(sentence)))
         elif verdict is not None:
             terminal.show(tables, verdict, _find_empty_places(path, verdict, options))
+            if other := _find_changed_copy(path, verdict):
+                words = f"You have changed the copy {other}: `grader check {path.stem}` grades that one."
+                errors.print(Text(words), soft_wrap=True)
         if news:
             tables.print(f"  {terminal.clean(news)}\n", markup=False)
         if write_error:
@@ -283,6 +286,16 @@ def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict |
         sentence, status = explain_error(error)
     reason = Reason.no_problem if status == USAGE else Reason.grader_error
     return _make_ungraded(path, sentence, options, reason), status, f"{terminal.line(str(path))}: {sentence}"
+
+
+def _find_changed_copy(path: Path, verdict: Verdict) -> Path | None:
+    """Return the working copy that a student edits, if the course's own file was graded in place of it."""
+    from grader.authoring.working_copies import find_exercise
+
+    own = path.parent.name == "kernels_student" and path.parent.parent.name != MINE
+    if verdict.outcome is not Outcome.not_attempted or not own:
+        return None
+    return find_exercise(path.parent.parent, path.stem)
 
 
 def _find_empty_places(path: Path, verdict: Verdict, options: Options) -> str:

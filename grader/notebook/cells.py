@@ -9,6 +9,7 @@ import hashlib
 import sys
 from pathlib import Path
 
+from grader.authoring import working_copies
 from grader.paths import ROOT
 from grader.problems import exercises
 from grader.source import syntax
@@ -86,10 +87,14 @@ def nearest(path: Path, of_names: bool = True) -> str:
 
 
 def _exercise(name: str) -> Path:
-    """Return the student's file: in the course with the notebook, which may be a copy, else in grader's own."""
+    """Return the student's file: in the course with the notebook, which may be a copy, else in grader's own. A working
+    copy that the student has changed comes before the course's own file.
+    """
     here = Path.cwd()
-    places = [folder / "kernels_student" / f"{name}.py" for folder in (here, here.parent)]
-    return next((place for place in places if place.is_file()), ROOT / "kernels_student" / f"{name}.py")
+    for course in (here, here.parent, ROOT):
+        if (place := course / "kernels_student" / f"{name}.py").is_file():
+            return working_copies.find_exercise(course, name) or place
+    return ROOT / "kernels_student" / f"{name}.py"
 
 
 def _read(path: Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from grader.paths import MINE
 from grader.verdict import Outcome, Reason, StageName, Status, Verdict
 
 SCHEMA = "kernel-course/progress/1"
@@ -253,20 +254,18 @@ def note(verdict: Verdict, problem: str | None = None) -> str:
 
 
 def _exercise(verdict: Verdict) -> str | None:
-    """Return the problem if the submission is the user's own exercise: in grader's own folder, or in the copy of the
-    course that contains the current folder. A kernels_student elsewhere was handed in by another person.
+    """Return the problem if the submission is the user's own exercise: in grader's own folder, in the copy of the
+    course that contains the current folder, or a working copy there. A kernels_student elsewhere was handed in by
+    another person.
     """
     from grader.problems import exercises
 
     file = Path(verdict.submission.path)
     with contextlib.suppress(OSError):  # the current folder may have been deleted
-        here = Path.cwd()
-        copies = [
-            folder / "kernels_student"
-            for folder in (here, here.parent)
-            if (folder / exercises.KERNELS_REF.name).is_dir()
-        ]
-        if file.parent.resolve() in [folder.resolve() for folder in (exercises.KERNELS_STUDENT, *copies)]:
+        here, own = Path.cwd(), exercises.KERNELS_STUDENT
+        courses = [folder for folder in (here, here.parent) if (folder / exercises.KERNELS_REF.name).is_dir()]
+        folders = [course / inner / own.name for course in (own.parent, *courses) for inner in ("", MINE)]
+        if file.parent.resolve() in [folder.resolve() for folder in folders]:
             return file.stem if file.stem == verdict.problem else None
     return None
 

@@ -1,14 +1,17 @@
-"""Start JupyterLab for `make lab`: the whole course in the file browser, no network access, Ctrl-C ends it."""
+"""Start JupyterLab for `make lab`: the student's copies in the file browser, no network access, Ctrl-C ends it."""
 
 from pathlib import Path
+
+from grader.notebook.lab_server import open_course
 
 HERE = Path(__file__).resolve().parent
 COURSE = HERE.parent.parent
 
 c = get_config()  # noqa: F821  (JupyterLab defines it)
 
-# Without this the root is the opened notebook's folder, and kernels_student/ could not be reached.
-c.ServerApp.root_dir = str(COURSE)
+# mine/, with copies of lessons and exercises: what a student opens and edits are no files of the course.
+c.ServerApp.root_dir = str(open_course(COURSE))
+c.ServerApp.jpserver_extensions = {"grader.notebook.lab_server": True}  # takes a file anew from the course
 c.LabApp.default_url = "/lab/tree/lessons/01_naive_conv.ipynb"
 c.ServerApp.answer_yes = True  # Ctrl-C ends the server and its kernels without asking
 c.ServerApp.allow_root = True  # the usual user of a container on a GPU server; only this computer is listened to
@@ -26,5 +29,5 @@ c.LanguageServerManager.autodetect = False  # looking for language servers start
 # The course's own defaults, in overrides.json; what a student sets in the Settings menu still wins.
 c.LabApp.app_settings_dir = str(HERE)
 
-# Without this a slow save and the autosave after it show "File Changed"; why is said in its plugin.js.
+# Each says in its plugin.js what it is for.
 c.LabApp.extra_labextensions_path = [str(HERE / "labextensions")]

@@ -42,6 +42,7 @@ RIGHT = re.search(r"// >>> exercise:[^\n]*\n(.*?)\n\s*// <<<", SOLUTION, re.DOTA
 LINE, WRONG_LINE = "const int oy = i / OW % OH;", "const int oy = i / OH % OH;"
 assert LINE in RIGHT
 CHECK = "grader.check("
+LESSON = "lessons/01_naive_conv.ipynb"
 
 
 class Lab:
@@ -55,6 +56,7 @@ class Lab:
                 ROOT / name, self.course / name, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
             )
         shutil.copy(ROOT / "Makefile", self.course)
+        self.mine = self.course / "mine"
         self.state = folder / "state"
         self.calls = []
         environment = self.environment(folder)
@@ -162,10 +164,15 @@ def open_lesson(page, lab):
 
 
 def open_kernel(page):
-    """kernels_student/conv2d.py, through the file browser."""
-    page.locator(".jp-FileBrowser .jp-BreadCrumbs-home").click()
-    for name in ("kernels_student", "conv2d.py"):
-        page.locator(f'.jp-DirListing-item[title*="Name: {name}"]').dblclick()
+    """kernels_student/conv2d.py, by the lesson's link at its end, which is drawn when it comes into view."""
+    page.locator(".jp-NotebookPanel .jp-Notebook").focus()
+    link = page.locator(".jp-NotebookPanel a", has_text="kernels_student/conv2d.py")
+    page.keyboard.press("Escape")
+    page.keyboard.press("End")
+    while not link.count():
+        page.keyboard.press("k")
+        page.wait_for_timeout(50)
+    link.first.click()
     page.locator(".jp-FileEditor .cm-content").wait_for()
 
 
@@ -343,7 +350,7 @@ def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
     open_kernel(page)
     replace_line(page, "// YOUR CODE HERE", RIGHT.replace(LINE, WRONG_LINE))
     shoot(page, pictures, "2_wrong_kernel")
-    assert WRONG_LINE in (lab.course / "kernels_student" / "conv2d.py").read_text()
+    assert WRONG_LINE in (lab.mine / "kernels_student" / "conv2d.py").read_text()
 
     run_cell(page, "import grader")
     output = fill_blank(page, "each_thread", "threadIdx.x")
@@ -384,6 +391,7 @@ def test_a_student_fails_sees_why_fixes_it_and_passes(lab, page, pictures):
 
     a_slow_save_is_no_other_programs(lab, page)
     another_programs_change_is_noticed(lab, page)
+    a_lesson_is_reset(lab, page)
     assert_no_network_request(lab, page)
     ends_with_ctrl_c(lab)
 
@@ -416,13 +424,13 @@ def a_slow_save_is_no_other_programs(lab, page):
     ):
         held[0].continue_()  # then the second save begins, writes, and asks, too
     page.unroute_all()
-    text = (lab.course / "lessons" / "01_naive_conv.ipynb").read_text()
+    text = (lab.mine / LESSON).read_text()
     assert "typed before" in text and "typed meanwhile" in text and not page.locator(".jp-Dialog").count()
 
 
 def another_programs_change_is_noticed(lab, page):
     """What another program has written is not overwritten unasked."""
-    notebook = lab.course / "lessons" / "01_naive_conv.ipynb"
+    notebook = lab.mine / LESSON
     # else autosave asks first
     page.locator('.lm-DockPanel .lm-TabBar-tab.jp-mod-dirty:has-text("01_naive_conv")').wait_for(state="detached")
     notebook.write_text(notebook.read_text() + "\n")
@@ -434,6 +442,21 @@ def another_programs_change_is_noticed(lab, page):
     with page.expect_response(lambda answer: answer.request.method == "PUT" and "01_naive_conv" in answer.url):
         dialog.get_by_role("button", name="Overwrite").click()
     assert "typed here" in notebook.read_text()
+
+
+def a_lesson_is_reset(lab, page):
+    """The course's own lesson is as it came, the copy is so again after a click, and what was typed is kept."""
+
+    def sources(file):
+        return [cell["source"] for cell in json.loads(file.read_text())["cells"]]
+
+    page.locator(".jp-NotebookPanel-toolbar").get_by_text("Reset lesson").click()
+    page.get_by_text("is the course's version again").first.wait_for()
+    page.locator(".jp-NotebookPanel", has_text="typed here").wait_for(state="detached")
+    assert sources(lab.mine / LESSON) == sources(ROOT / LESSON)
+    assert "typed here" in (lab.mine / "kept" / "01_naive_conv_1.ipynb").read_text()
+    for name in (LESSON, "kernels_student/conv2d.py"):
+        assert (lab.course / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 def assert_no_network_request(lab, page):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.authoring import working_copies
 from grader.cli import grade as grade_command
 from grader.cli import statuses
 from grader.paths import KERNELS_REF, ROOT
@@ -59,6 +60,20 @@ def test_not_attempted_is_4(tmp_path):
     result = grade(path)
     assert result.exit_code == statuses.NOT_ATTEMPTED
     assert "not attempted" in result.stdout and "failed" not in result.stdout
+
+
+def test_the_changed_copy_is_named(tmp_path):
+    """Is a student who grades the course's own file, and has changed the copy in mine/, told so?"""
+    file = tmp_path / "kernels_student" / "groupnorm.py"
+    file.parent.mkdir()
+    (tmp_path / "lessons").mkdir()
+    file.write_text(exercises.skeleton((exercises.KERNELS_REF / "groupnorm" / "solution.py").read_text(), "groupnorm"))
+    working_copies.prepare(tmp_path)
+    assert "changed" not in grade(file).stderr
+    copy = tmp_path / "mine" / "kernels_student" / "groupnorm.py"
+    copy.write_text(copy.read_text() + "# begun\n")
+    assert f"You have changed the copy {copy}: `grader check groupnorm` grades that one." in grade(file).stderr
+    assert "changed the copy" not in grade(copy).stderr
 
 
 def test_an_empty_place_is_named(tmp_path):

@@ -1,0 +1,163 @@
+"""Working copies: the lessons and exercises that a student opens and edits, in `mine/`, which git ignores.
+
+The course's own files stay as they came, so that `git pull` meets no change of the student's. A copy follows the course
+until the student changes it. What the lessons read besides (their modules, data, solutions) is linked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.paths import MINE
+
+KEPT = "kept"  # in MINE: what a reset has replaced
+RECORD = ".originals.json"  # in MINE: of each copy the digest of the file that it was made from
+COPIED = {"lessons": "*.ipynb", "kernels_student": "*.py"}
+LINKED = ("benchmarks", "docs", "kernels_ref")  # reached as ../NAME from a lesson
+PATIENCE = 10  # seconds for another JupyterLab that is being started
+
+
+class WorkingCopyError(Exception):
+    """The copies cannot be made, in one sentence."""
+
+
+def prepare(course: Path) -> list[str]:
+    """Make or update the copies in a course's folder. Return a sentence for each whose original is newer but that the
+    student has changed, and which is kept. Raises WorkingCopyError.
+    """
+    with _opened(course) as record:
+        _link(course)
+        news = []
+        for original in _list_originals(course):
+            name = original.relative_to(course).as_posix()
+            copy, new = course / MINE / name, _digest(original)
+            own = _digest(copy) if copy.is_file() else None
+            made_from = record.get(name, new)
+            if own in (None, made_from):  # not there yet, or unchanged
+                if own != new:
+                    _copy(original, copy)
+                record[name] = new
+            elif made_from != new and own != new:
+                news.append(
+                    f"{name} has a newer version. You have changed yours, which is kept: 'Reset to the course's "
+                    "version' in JupyterLab's File menu takes the new one."
+                )
+            else:
+                record[name] = new
+        return news
+
+
+def reset(course: Path, name: str) -> str:
+    """Put the course's version in place of a copy; a changed one is moved to mine/kept/. Return what happened.
+
+    name: the copy below `mine/`, as in `lessons/01_naive_conv.ipynb`. Raises WorkingCopyError; also if the course has
+    no such file.
+    """
+    if name not in {original.relative_to(course).as_posix() for original in _list_originals(course)}:
+        raise WorkingCopyError(f"The course has no file {name}: only its lessons and exercises can be reset.")
+    with _opened(course) as record:
+        original, copy, kept = course / name, course / MINE / name, None
+        new = _digest(original)
+        if copy.is_file() and _digest(copy) not in (new, record.get(name)):
+            kept = _find_free(course / MINE / KEPT / copy.name)
+            kept.parent.mkdir(exist_ok=True)
+            copy.rename(kept)
+        _copy(original, copy)
+        record[name] = new
+    moved = f" Yours is {kept.relative_to(course)}." if kept else ""
+    return f"{name} is the course's version again.{moved}"
+
+
+def find_exercise(course: Path, name: str) -> Path | None:
+    """Return the student's copy of `kernels_student/NAME.py` if it was changed, else None: the course's own file then
+    says the same, and a student who works without JupyterLab edits that one.
+    """
+    file = f"kernels_student/{name}.py"
+    copy = course / MINE / file
+    try:
+        changed = copy.is_file() and _digest(copy) != _read_record(course / MINE / RECORD).get(file)
+    except OSError:
+        return None
+    return copy if changed else None
+
+
+def _list_originals(course: Path) -> list[Path]:
+    return [file for folder, names in COPIED.items() for file in sorted((course / folder).glob(names))]
+
+
+def _link(course: Path) -> None:
+    """Link what the lessons read besides their own text: the files beside them, and some folders of the course."""
+    beside = [
+        one for one in (course / "lessons").iterdir() if one.suffix != ".ipynb" and not one.name.startswith((".", "__"))
+    ]
+    for target in [*beside, *(course / name for name in LINKED)]:
+        place = course / MINE / target.relative_to(course)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not os.path.lexists(place):
+            place.symlink_to(os.path.relpath(target, place.parent))
+
+
+@contextlib.contextmanager
+def _opened(course: Path) -> Iterator[dict[str, str]]:
+    """Lock the copies and give their record, which is written afterwards."""
+    from filelock import FileLock, Timeout  # here: `grader check` only asks for a file
+
+    folder = course / MINE
+    try:
+        folder.mkdir(exist_ok=True)
+        with FileLock(folder / ".lock", timeout=PATIENCE):
+            record = _read_record(folder / RECORD)
+            yield record
+            _write(folder / RECORD, json.dumps(record, indent=1).encode())
+    except Timeout:
+        raise WorkingCopyError(f"{folder} is in use by another program.") from None
+    except OSError as error:
+        raise WorkingCopyError(f"{folder} cannot be written ({error.strerror or error}).") from None
+
+
+def _read_record(file: Path) -> dict[str, str]:
+    """Return the record; empty if there is none or it is damaged: copies that differ then count as changed."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _digest(file: Path) -> str:
+    """Return the SHA-256 of what a student may write in a file: of a notebook, which JupyterLab writes anew when it is
+    only opened, the cells without their outputs.
+    """
+    content = file.read_bytes()
+    if file.suffix == ".ipynb":
+        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # damaged: taken as it is
+            cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]]
+            content = json.dumps(cells).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def _copy(original: Path, copy: Path) -> None:
+    _write(copy, original.read_bytes())
+    shutil.copymode(original, copy)
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file at once or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.new")
+    draft.write_bytes(content)
+    os.replace(draft, file)
+
+
+def _find_free(path: Path) -> Path:
+    """Return the first of NAME_1, NAME_2, … that does not exist."""
+    number = 1
+    while os.path.lexists(found := path.with_name(f"{path.stem}_{number}{path.suffix}")):
+        number += 1
+    return found

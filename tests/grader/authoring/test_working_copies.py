@@ -1,0 +1,138 @@
+"""Does a student's copy follow the course until it is changed, and is nothing lost after that?"""
+
+import json
+import subprocess
+
+import pytest
+
+from grader.authoring import working_copies
+from grader.authoring.working_copies import WorkingCopyError, find_exercise, prepare, reset
+from grader.notebook import cells
+
+LESSON, EXERCISE = "lessons/01_first.ipynb", "kernels_student/conv2d.py"
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course with a lesson, a module beside it, data, and an exercise."""
+    folder = tmp_path / "course"
+    for name, text in {
+        LESSON: "{}",
+        EXERCISE: "empty",
+        "lessons/pictures.py": "",
+        "lessons/.hidden/config.py": "",
+        "benchmarks/data/ncu.json": "[]",
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_what_a_lesson_needs_is_reached_from_its_copy(course):
+    assert prepare(course) == []
+    mine = course / "mine"
+    assert (mine / LESSON).read_text() == "{}" and not (mine / LESSON).is_symlink()
+    assert (mine / "lessons" / "pictures.py").resolve() == course / "lessons" / "pictures.py"
+    assert (mine / "lessons" / ".." / "benchmarks" / "data" / "ncu.json").read_text() == "[]"
+    assert not (mine / "lessons" / ".hidden").exists()
+
+
+def test_an_unchanged_copy_follows_the_course_and_a_changed_one_is_kept(course):
+    prepare(course)
+    (course / LESSON).write_text("newer")
+    (course / EXERCISE).write_text("newer")
+    (course / "mine" / EXERCISE).write_text("the student's")
+    news = prepare(course)
+    assert (course / "mine" / LESSON).read_text() == "newer"
+    assert (course / "mine" / EXERCISE).read_text() == "the student's"
+    assert len(news) == 1 and news[0].startswith(f"{EXERCISE} has a newer version.")
+    assert prepare(course) == news  # said each time, until it is reset
+    reset(course, EXERCISE)
+    assert prepare(course) == []
+
+
+def test_running_a_lesson_is_no_change(course):
+    """Does a copy whose outputs alone are the student's follow the course, and one with a changed line not?"""
+
+    def notebook(source, outputs):
+        return json.dumps({"cells": [{"cell_type": "code", "source": [source], "outputs": outputs}]})
+
+    (course / LESSON).write_text(notebook("1 + 1", []))
+    prepare(course)
+    (course / "mine" / LESSON).write_text(notebook("1 + 1", ["2"]))
+    (course / LESSON).write_text(notebook("1 + 2", []))
+    assert prepare(course) == []
+    assert (course / "mine" / LESSON).read_text() == notebook("1 + 2", [])
+    (course / "mine" / LESSON).write_text(notebook("1 + 7", []))
+    (course / LESSON).write_text(notebook("1 + 3", []))
+    assert len(prepare(course)) == 1 and (course / "mine" / LESSON).read_text() == notebook("1 + 7", [])
+
+
+def test_a_deleted_copy_comes_back(course):
+    prepare(course)
+    (course / "mine" / LESSON).unlink()
+    assert prepare(course) == [] and (course / "mine" / LESSON).read_text() == "{}"
+
+
+def test_reset_keeps_every_version_of_the_student(course):
+    prepare(course)
+    for text in ("first", "second"):
+        (course / "mine" / LESSON).write_text(text)
+        assert "Yours is mine/kept/01_first_" in reset(course, LESSON)
+        assert (course / "mine" / LESSON).read_text() == "{}"
+    assert "Yours" not in reset(course, LESSON)
+    kept = sorted((course / "mine" / "kept").iterdir())
+    assert [file.read_text() for file in kept] == ["first", "second"]
+
+
+@pytest.mark.parametrize("name", ["", "../secret", "lessons/pictures.py", "lessons/02.ipynb", "/etc/passwd"])
+def test_only_the_course_s_own_files_can_be_reset(course, name):
+    prepare(course)
+    with pytest.raises(WorkingCopyError, match="only its lessons and exercises"):
+        reset(course, name)
+
+
+@pytest.mark.parametrize("record", ["", "[1]", '{"lessons/01_first.ipynb": 3}'])
+def test_a_damaged_record_costs_no_work(course, record):
+    prepare(course)
+    (course / "mine" / LESSON).write_text("the student's")
+    (course / "mine" / working_copies.RECORD).write_text(record)
+    prepare(course)
+    assert (course / "mine" / LESSON).read_text() == "the student's"
+    assert find_exercise(course, "conv2d") is None
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(course):
+    (course / "mine").write_text("a file")
+    with pytest.raises(WorkingCopyError, match=r"mine cannot be written \("):
+        prepare(course)
+
+
+def test_a_name_means_the_copy_once_it_is_changed(course, monkeypatch):
+    """Does `grader check conv2d` in the course's folder mean what the student edits, in JupyterLab or beside it?"""
+    prepare(course)
+    monkeypatch.chdir(course)
+    assert cells.subject("conv2d").path == course / EXERCISE
+    (course / "mine" / EXERCISE).write_text("the student's")
+    assert cells.subject("conv2d").path == course / "mine" / EXERCISE
+    monkeypatch.chdir(course / "mine" / "lessons")
+    (course / "mine" / EXERCISE).write_text("empty")
+    assert cells.subject("conv2d").path == course / "mine" / EXERCISE
+
+
+def test_git_pull_meets_no_change_of_the_student(course):
+    def git(*words):
+        done = subprocess.run(
+            ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=course, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (course / ".gitignore").write_text("/mine/\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "the course")
+    prepare(course)
+    (course / "mine" / LESSON).write_text("the student's")
+    (course / "mine" / EXERCISE).write_text("the student's")
+    assert git("status", "--porcelain") == ""
