@@ -11,6 +11,7 @@ are those of data/steps.json, times.json and bench.json.
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -68,9 +69,10 @@ def list_stale() -> list[str]:
     known = {name: ladder.rungs for name, ladder in ladders.read_all().problems.items()}
     stale = []
     for problem in main_problems():
-        sources = {rung.name: rung.source for rung in known.get(problem, [])}
+        counted = {rung.name: (rung.source, rung.idea) for rung in known.get(problem, [])}
         for name, file in list_files(problem):
-            if sources.get(name) != references.source(file):
+            idea = read_idea(file) if file.parent.name == "steps" else ""
+            if counted.get(name) != (references.source(file), idea):
                 stale.append(f"{problem}/{name}")
     return stale
 
@@ -91,7 +93,8 @@ def make_ladder(problem: str) -> Ladder:
     for name, file in list_files(problem):
         kind = "step" if file.parent.name == "steps" else name
         launches = read_step(f"{problem}/{name}") if kind == "step" else count(file)
-        rungs.append(Rung(name, kind, references.source(file), launches, read_times(problem, file, kind)))
+        source, idea = references.source(file), read_idea(file) if kind == "step" else ""
+        rungs.append(Rung(name, kind, source, launches, read_times(problem, file, kind), idea))
     rungs += read_torch(problem)
     return Ladder([list(value.shape) for value in meta.inputs if hasattr(value, "shape")], rungs)
 
@@ -100,6 +103,12 @@ def read_step(name: str) -> list[Launches]:
     """Return a step's launches from data/model.json."""
     rows = [row for row in read("model.json")["steps"] if row["group"] == name]
     return [make_launches(row["name"].split(": ")[1], row["launches"], row["work"]) for row in rows]
+
+
+def read_idea(file: Path) -> str:
+    """Return what is new in a step, without its number: the first sentence of the file."""
+    first = (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n\n")[0]
+    return " ".join(first.partition(": ")[2].split()).rstrip(".")
 
 
 def make_launches(kernel: str, times: int, work: dict) -> Launches:

@@ -12,7 +12,7 @@ from grader.problems.skeletons import BACKWARD, STAMP, ExerciseError, name_sourc
 from grader.verdict import Reason
 
 HINT_FILES = ("hints.toml", "hints_backward.toml")
-HINT_KEYS = ("steps", *(reason.value for reason in Reason))
+HINT_KEYS = ("steps", "passed", *(reason.value for reason in Reason))
 HEAD = (
     "# The exercises as handed out, by `grader student`: students' files are compared with these if the solutions are "
     "missing."
@@ -134,7 +134,7 @@ def _describe_trouble(path: Path) -> str:
         if key not in HINT_KEYS:
             near = difflib.get_close_matches(key, HINT_KEYS, n=1)
             what = f": did you mean `{near[0]}`?" if near else ", as a report or its JSON names it."
-            return f"`{key}` is neither `steps` nor a verdict's reason{what}"
+            return f"`{key}` is neither `steps`, `passed` nor a verdict's reason{what}"
         if not hints.are_texts(texts):
             return f'`{key}` must be a list of texts, as in `{key} = ["First hint.", "Second hint."]`.'
     return ""

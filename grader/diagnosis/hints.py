@@ -71,6 +71,11 @@ def of_problem(name: str) -> dict[str, list[str]]:
     )
 
 
+def explain_pass(name: str) -> str:
+    """Return why a right kernel for an exercise works, `passed` in its hints; empty where nothing is given."""
+    return " ".join(of_problem(name).get("passed", []))
+
+
 def are_texts(value: object) -> bool:
     """Return whether an entry of a hints file is a list of texts that are not blank."""
     return isinstance(value, list) and all(isinstance(text, str) and text.strip() for text in value)

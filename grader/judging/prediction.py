@@ -153,6 +153,7 @@ def list_rungs(problem: str, sizes: list[list[int]], gpu: str, bound_ms: float) 
                     kind=rung.kind,
                     predicted=_ms(predicted) if is_predicted else None,
                     measured=measured,
+                    idea=rung.idea,
                 )
             )
     return made

@@ -36,7 +36,7 @@ class Rung(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     kind: "step", "reference", "fastest", "eager" or "compile". source: digest of the file's code, empty for PyTorch.
     launches: empty where they were not counted. measured: milliseconds of one forward on a GPU, by its name in
-    simt.devices.DEVICES.
+    simt.devices.DEVICES. idea: of a step, what is new in it, as its file's first line says.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Rung(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     source: str = ""
     launches: list[Launches] = []
     measured: dict[str, float] = {}
+    idea: str = ""
 
 
 class Ladder(msgspec.Struct, forbid_unknown_fields=True):

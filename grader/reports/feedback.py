@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from grader.diagnosis import dropped_sums, fault_localization, gradient_places, suspects
+from grader.diagnosis import dropped_sums, fault_localization, gradient_places, hints, suspects
 from grader.problems import exercises
 from grader.reports import predicted, terminal
 from grader.reports.parts import Code, Drawn, Image, Table, Words
@@ -198,6 +198,8 @@ def verdict_parts(
     if verdict.outcome is Outcome.not_attempted:  # nothing has failed
         return [*parts, *(Words(moved(stage.message, where)) for stage in verdict.stages[:1])]
     parts.append(_stages(verdict, times))
+    if verdict.outcome is Outcome.passed and (why := hints.explain_pass(verdict.problem)):
+        parts.append(Words(f"Why it works: {why}"))
     parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
     parts += failure_parts(verdict, source, pictures, where, lead)
     if any(stage.measurements for stage in verdict.stages):

@@ -11,6 +11,7 @@ HERE = "→ this submission"
 NAMES = {"reference": "reference solution", "fastest": "fastest file", "compile": "torch.compile", "eager": "eager"}
 HEAD = ("", "predicted", "measured", "")
 NEAR_BOUND = 1.35  # times what the bytes of inputs and outputs take, up to which little is left to gain
+CLEARLY = 1.1  # times as fast: less is within what a prediction does not tell apart
 LITTLE_LEFT = "That is little more than to read the inputs and write the outputs once."
 NOTHING = "The counters show no waste that stands out."
 Where = Callable[[int], str]
@@ -35,6 +36,7 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
     if len(rows) > 1:
         parts.append(Table(rows, head=HEAD, numbers=(1, 2, 3)))
     parts.append(Words(f"{describe_launches(prediction)} {describe_advice(prediction, where)}"))
+    parts += [Words(text) for text in describe_faster(prediction)]
     return parts
 
 
@@ -79,11 +81,26 @@ def describe_advice(prediction: Prediction, where: Where) -> str:
 
 
 def choose_rungs(prediction: Prediction) -> list[Rung]:
-    """Return the rungs that are shown: the first step, the next faster one, the last, and all that are no steps."""
+    """Return the rungs that are shown: of the steps the first, the next that is clearly faster and the last; and all
+    that are no steps.
+    """
     steps = [rung for rung in prediction.rungs if rung.kind == "step"]
-    faster = [rung for rung in steps if time_of(rung) < prediction.ms]
+    faster = [rung for rung in steps if is_faster(rung, prediction)]
     shown = [*steps[:1], *sorted(faster, key=time_of)[-1:], *steps[-1:]]
     return [rung for rung in prediction.rungs if rung.kind != "step" or rung in shown]
+
+
+def describe_faster(prediction: Prediction) -> list[str]:
+    """Return the optional target, the next step's time, and the last step, each with what is new in it."""
+    faster = [rung for rung in choose_rungs(prediction) if rung.idea and is_faster(rung, prediction)]
+    lines = [f"Step {rung.name} takes {show_time(time_of(rung))}: {rung.idea}." for rung in faster[1:]]
+    target = [f"Optional target: {show_time(time_of(one))}, as step {one.name}: {one.idea}." for one in faster[:1]]
+    return target + lines
+
+
+def is_faster(rung: Rung, prediction: Prediction) -> bool:
+    """Return whether a rung is so much faster than the submission that there is something to learn from it."""
+    return time_of(rung) * CLEARLY < prediction.ms
 
 
 def time_of(rung: Rung) -> float:

@@ -248,6 +248,8 @@ def note(verdict: Verdict, problem: str | None = None) -> str:
     try:
         with _opened() as (state, warnings):
             news = _record(state, name, mark)
+            if news and mark.outcome is Outcome.passed:
+                news.append(_next({one: state.problems.get(one) for one in names()}))
     except ProgressError as error:
         return str(error)
     return " ".join([*warnings, *news])

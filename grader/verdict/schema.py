@@ -313,13 +313,14 @@ class Rung(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
     both.
 
     kind: "step", "reference", "fastest", "eager" or "compile". predicted, measured: milliseconds on the prediction's
-    GPU.
+    GPU. idea: of a step, what is new in it.
     """
 
     name: str
     kind: str
     predicted: float | None = None
     measured: float | None = None
+    idea: str = ""
 
 
 class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

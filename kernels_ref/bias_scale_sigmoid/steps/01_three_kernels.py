@@ -1,4 +1,4 @@
-"""bias_scale_sigmoid, step 1: a kernel for each operator, one thread an element.
+"""bias_scale_sigmoid, step 1: a kernel for each operator, one thread per element.
 
 As in the model's own line: add the bias, multiply by the scale, take the sigmoid. Each kernel reads all elements and
 writes them, and in two of them every thread divides twice to find its channel.

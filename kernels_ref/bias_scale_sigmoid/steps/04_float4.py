@@ -1,4 +1,4 @@
-"""bias_scale_sigmoid, step 4: four float4 a thread, all fetched before the first is used; fast exp and division.
+"""bias_scale_sigmoid, step 4: four float4 per thread, all fetched before the first is used; fast exp and division.
 
 Before, a thread had one load under way, waited, computed, stored, and only then asked for the next. Now its 16 pixels
 are four loads of 16 bytes that are under way together. exp and the division take one instruction of the

@@ -1,4 +1,4 @@
-"""conv2d, step 1: one thread an output element, which finds everything by itself.
+"""conv2d, step 1: one thread per output element, which finds everything by itself.
 
 The elements of y are numbered as they lie in memory, ox fastest; thread i computes element i. Five index sums, four
 divisions and three loops of unknown length stand around 72 multiplications, and each of those fetches both its

@@ -1,4 +1,4 @@
-"""conv_groupnorm_logsumexp, step 1: a kernel for each operator, one thread an element.
+"""conv_groupnorm_logsumexp, step 1: a kernel for each operator, one thread per element.
 
 As in the model's own lines: convolution, statistics, normalisation, tanh, hardswish, sum, logsumexp. Each kernel reads
 all of what the one before wrote, half a gigabyte, and most threads divide 64-bit numbers to find their place.

@@ -1,4 +1,4 @@
-"""conv_groupnorm_maxpool, step 1: a kernel for each operator, one thread an element.
+"""conv_groupnorm_maxpool, step 1: a kernel for each operator, one thread per element.
 
 As in the model's own lines: convolution, statistics, normalisation, scale, pooling, clamp. Each kernel reads all of
 what the one before wrote, half a gigabyte up to the pooling, and every thread divides 64-bit numbers to find its place.

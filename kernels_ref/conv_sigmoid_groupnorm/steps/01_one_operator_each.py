@@ -1,4 +1,4 @@
-"""conv_sigmoid_groupnorm, step 1: a kernel for each operator, one thread an element.
+"""conv_sigmoid_groupnorm, step 1: a kernel for each operator, one thread per element.
 
 As in the model's own lines: convolution, bias, scale, sigmoid, statistics, normalisation. Each kernel reads all of what
 the one before wrote, a gigabyte, and most threads divide 64-bit numbers to find their place.

@@ -1,4 +1,4 @@
-"""groupnorm, step 1: one thread a group.
+"""groupnorm, step 1: one thread per group.
 
 A thread walks over its group three times: for the mean, for the squared deviations from it, and to write the result.
 The sums are doubles, for a float that has grown to a million no longer notices what is added to it.

@@ -1,4 +1,4 @@
-"""groupnorm, step 2: one block a group; its threads add up together.
+"""groupnorm, step 2: one block per group; its threads add up together.
 
 Before, 32 neighbouring threads read from 32 groups, megabytes apart, and most of the GPU had no thread at all. Now
 the 256 threads of a block walk over one group side by side; each has the sum of every 256th element, and a tree in

@@ -1,4 +1,4 @@
-"""groupnorm, step 4: many blocks a group, in an order that lets the second reading find x in L2.
+"""groupnorm, step 4: many blocks per group, in an order that lets the second reading find x in L2.
 
 Before, all statistics were there before the first result was written, and by then x had long left L2. Now a group is
 cut into parts of 8192 elements, and each part is two jobs for a block: its statistics, and later its result. Jobs are

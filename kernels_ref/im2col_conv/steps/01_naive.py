@@ -1,4 +1,4 @@
-"""im2col_conv, step 1: image by image, one thread an element of each matrix.
+"""im2col_conv, step 1: image by image, one thread per element of each matrix.
 
 im2col_kernel copies every pixel's window into a column; matmul_kernel multiplies, one thread an element of y, which
 walks along a row of weight and down a column. Each product fetches both its factors, and every row of y reads all

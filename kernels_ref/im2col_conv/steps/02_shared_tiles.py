@@ -1,4 +1,4 @@
-"""im2col_conv, step 2: tiles in shared memory, several images a launch.
+"""im2col_conv, step 2: tiles in shared memory, several images per launch.
 
 Before, each of the 64 rows of y read all columns from L2 again. Now a block makes 16 x 16 elements: it fetches a tile
 of weight and a tile of columns into shared memory, and each value that it fetched is used 16 times. Several images go

@@ -1,4 +1,4 @@
-"""logsumexp, step 1: one block a pixel, one thread a channel.
+"""logsumexp, step 1: one block per pixel, one thread per channel.
 
 As for GroupNorm: what is added up gets a block, whose threads meet in a tree in shared memory; once for the maximum,
 once for the sum. But a pixel's channels lie a whole plane apart: every lane of a warp reads from another sector, of

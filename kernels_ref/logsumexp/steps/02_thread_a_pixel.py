@@ -1,4 +1,4 @@
-"""logsumexp, step 2: one thread a pixel, which walks over the channels.
+"""logsumexp, step 2: one thread per pixel, which walks over the channels.
 
 Before, neighbouring threads had neighbouring channels, which lie far apart. Now they have neighbouring pixels, so
 that a warp reads 32 neighbouring values and uses every byte; and as one thread has all of a pixel's channels, nobody

@@ -1,4 +1,4 @@
-"""logsumexp, step 4: four pixels a thread, eight channels under way at a time.
+"""logsumexp, step 4: four pixels per thread, eight channels in flight at a time.
 
 Before, a thread asked for the next channel only when it had dealt with the last one. Now it fetches eight channels of
 four pixels, eight loads of 16 bytes, before it looks at any: their maximum corrects the sum once instead of eight

@@ -1,4 +1,4 @@
-"""matmul, step 1: one thread an element of C, numbered down the columns.
+"""matmul, step 1: one thread per element of C, numbered down the columns.
 
 A thread walks along a row of A and down a column of B. Its neighbours in the warp have the next rows and the same
 column, so that a warp's load of A touches 32 rows, a piece of 32 bytes in each, for 4 bytes that it uses.

@@ -1,4 +1,4 @@
-"""matmul, step 2: one thread an element of C, numbered along the rows.
+"""matmul, step 2: one thread per element of C, numbered along the rows.
 
 Before, the lanes of a warp had 32 rows of A to read from, each in a line of its own. Now they have one row and 32
 neighbouring columns: all read the same element of A, and 32 neighbours of B, which are one line. Two lines of source

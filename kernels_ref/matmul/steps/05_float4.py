@@ -1,4 +1,4 @@
-"""matmul, step 5: 8 x 8 elements a thread, float4 everywhere, and the next tiles under way.
+"""matmul, step 5: 8 x 8 elements per thread, float4 everywhere, and the next tiles under way.
 
 Before, each of the eight loads from shared memory for 16 products was an instruction of its own, and between two
 steps every warp waited for memory. Now four float4 bring the factors of 64 products. A block's tile is 128 x 128: a

@@ -22,12 +22,12 @@ SPOILT = {  # the file's bytes; what `grader student` says of it; what is left o
     "deep": (b"steps = " + b"[" * 5000, "it is not TOML (", {}),
     "a mistyped key": (
         b'steps = ["One?"]\nwrng_values = ["Two?"]\n',
-        "`wrng_values` is neither `steps` nor a verdict's reason: did you mean `wrong_values`?",
+        "`wrng_values` is neither `steps`, `passed` nor a verdict's reason: did you mean `wrong_values`?",
         None,
     ),
     "an unknown key": (
         b'xyz = ["Two?"]\n',
-        "`xyz` is neither `steps` nor a verdict's reason, as a report or its JSON names it.",
+        "`xyz` is neither `steps`, `passed` nor a verdict's reason, as a report or its JSON names it.",
         None,
     ),
 }

@@ -329,3 +329,17 @@ def test_measured_times_are_not_ranked_with_predicted_ones(right):
     rungs = [Rung(name="slow", kind="step", predicted=9.0), Rung(name="eager", kind="eager", measured=0.01)]
     rows = predicted.list_rows(msgspec.structs.replace(made, rungs=rungs))
     assert [row[0] for row in rows] == ["step slow", predicted.HERE, "eager"] and rows[-1][-1] == ""
+
+
+def test_a_pass_names_a_target_and_another_way(right):
+    """Are a step that is not clearly faster and one without an idea left out, and the next and the last one told?"""
+    made = right.stage("fast").prediction
+    assert made is not None
+    rungs = [
+        Rung(name=name, kind="step", predicted=share * made.ms, idea=f"idea of {name}")
+        for name, share in {"1_slow": 3.0, "2_alike": 0.95, "3_next": 0.8, "4_between": 0.6, "5_last": 0.5}.items()
+    ]
+    lines = predicted.describe_faster(msgspec.structs.replace(made, rungs=rungs))
+    assert [line.rpartition(": ")[2] for line in lines] == ["idea of 3_next.", "idea of 5_last."]
+    assert lines[0].startswith(f"Optional target: {predicted.show_time(0.8 * made.ms)}, as step 3_next")
+    assert not predicted.describe_faster(msgspec.structs.replace(made, rungs=rungs[:2]))

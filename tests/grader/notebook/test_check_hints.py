@@ -151,9 +151,12 @@ def test_a_late_line_is_the_first_hint(monkeypatch):
 
 @pytest.mark.parametrize("name", exercises.exercises())
 def test_hints_of_every_problem(name):
-    """Has each problem steps, the first of which gives no code of the solution away, and are its reasons real?"""
+    """Has each problem steps, the first of which gives no code of the solution away, and a text for a pass, and are its
+    reasons real?
+    """
     own = hints.of_problem(name)
-    assert len(own["steps"]) >= 4 and set(own) - {"steps"} <= {reason.value for reason in Reason}
+    assert len(own["steps"]) >= 4 and set(own) - {"steps", "passed"} <= {reason.value for reason in Reason}
+    assert len(own["passed"]) == 1 and hints.explain_pass(name) == own["passed"][0]
     solution = exercises.source_of(name).read_text(encoding="utf-8")
     code = {line.split("//")[0].strip() for line in cut(solution)}
     assert code and not any(line in own["steps"][0] for line in code if len(line) > 12)
