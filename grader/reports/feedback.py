@@ -14,6 +14,7 @@ from grader.reports import predicted, terminal
 from grader.reports.parts import Code, Drawn, Image, Table, Words
 from grader.reports.terminal import clean
 from grader.source import places
+from grader.source.given import find_own_lines
 from grader.source.syntax import split_lines
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, Status, Verdict
 
@@ -303,11 +304,15 @@ def excerpt(
     found: bool = False,
     given: frozenset[int] | set[int] = frozenset(),
 ) -> list[object]:
-    """Return the student's lines around the wrong one, with lines that the message names marked too. If no stage has
-    `found` a line, return suspect lines, preferably not `given` ones.
+    """Return the student's lines around the wrong one, with lines that the message names marked too; the student's own
+    lines first where that one is `given`. If no stage has `found` a line, return suspect lines, preferably not `given`
+    ones.
     """
     lines = split_lines(source)
     if one.line and 0 < one.line <= len(lines):
+        if own := find_own_lines(source, one.line, given, one.kernel):
+            there = _around(lines, set(), {one.line}, where)
+            return [Words(moved(own.words, where)), _placed(lines, own, where), Words("There it appears:"), there]
         marked = {one.line} | {
             n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH
         }

@@ -160,7 +160,7 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     index = {n: found[1].replace(" ", "") for n, found in sets.items()}
     own = [n for n in sets if not array or not re.fullmatch(r"\[\d+\]", index[n]) or index[n] == f"[{element}]"]
     named = f"`{name}[{element}]`" if array else f"`{name}`"
-    where, sets_them = _join_lines(own), "sets" if len(own) == 1 else "set"
+    where, sets_them = join_lines(own), "sets" if len(own) == 1 else "set"
     if not own:
         words = f"`{name}` is declared in line {declared}, and nothing sets {named} before line {line} reads it."
     elif any(index[n] and index[n] != f"[{element}]" for n in own):
@@ -177,7 +177,8 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     return Place(words, (), beside=tuple(own or sets))
 
 
-def _join_lines(lines: Sequence[int]) -> str:
+def join_lines(lines: Sequence[int]) -> str:
+    """Return "line 3", or "line 3, line 5 and line 9"."""
     *before, last = [f"line {n}" for n in lines] or [""]
     return f"{', '.join(before)} and {last}" if before else last
 

@@ -1,0 +1,79 @@
+"""Finds the student's own lines behind a failure that appears in code which the exercise gave."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from grader.source.cpp import Function, Text
+from grader.source.places import Place, join_lines
+
+ALL_CALL = r"__sync|__shfl|_sync\s*\("  # what every thread of a block or warp must reach
+
+
+def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) -> Place | None:
+    """Return the student's lines that lead to a given line; None if the line is not given or no own line is found.
+
+    line: where the failure appeared. kernel: the kernel that ran, as a report names it. The place's `beside` is empty
+    where a call is certain to be wrong, else it holds the lines to look at, which are not marked.
+    """
+    if line not in given:
+        return None
+    text = Text(source)
+    around = text.around(line)
+    base = re.split(r"[<(]", kernel or "")[0].split("::")[-1]
+    caller = text.functions.get(base)
+    if around is None:
+        return None
+    if around.kernel:
+        own = _find_own(text, around, given)
+        words = f"Line {line} was given to you; what it uses comes from your part of `{around.name}`, {_range(own)}."
+        return Place(words, (), True, tuple(own)) if own else None
+    calls = _find_calls(text, around, caller, given)
+    return _explain_calls(text, around, line, calls, caller, given) if calls else None
+
+
+def _find_own(text: Text, function: Function, given: Set[int]) -> list[int]:
+    """Return the lines of a function's body that are the student's and hold code."""
+    lines = text.code.split("\n")
+    inside = range(text.line(function.start), text.line(function.end) + 1)
+    return [n for n in inside if n not in given and re.search(r"\w", lines[n - 1])]
+
+
+def _find_calls(text: Text, helper: Function, caller: Function | None, given: Set[int]) -> list[int]:
+    """Return the student's lines that call a helper, in the kernel that ran if it is known: their offsets."""
+    pattern = re.compile(rf"(?<![\w.]){re.escape(helper.name)}\s*(?:<[^<>;]*>)?\s*\(")
+    start, end = (caller.start, caller.end) if caller else (0, len(text.code))
+    found = [match.start() for match in pattern.finditer(text.code, start, end)]
+    return [at for at in found if text.line(at) not in given]
+
+
+def _explain_calls(
+    text: Text, helper: Function, line: int, calls: list[int], caller: Function | None, given: Set[int]
+) -> Place:
+    lines = sorted({text.line(at) for at in calls})
+    marked, why = tuple(lines) if len(lines) == 1 else (), f"You call `{helper.name}`, which holds line {line}, "
+    if caller and re.search(ALL_CALL, text.code.split("\n")[line - 1]):
+        early = [n for n in _find_own(text, caller, given) if n < max(lines) and _returns(text, n)]
+        apart = sorted({text.line(at) for at in calls if _is_under_if(text, caller, at)})
+        if early:
+            why = f"`{helper.name}` must be called by all threads, and {join_lines(early)} lets some return before it"
+            return Place(f"{why}: keep them in the kernel, with nothing to add.", tuple(early), True, tuple(lines))
+        if apart:
+            why = f"`{helper.name}` must be called by all threads, and the call in {join_lines(apart)} is under an `if`"
+            return Place(f"{why}: move it out.", tuple(apart), True)
+    return Place(f"{why}in {join_lines(lines)}.", marked, True, () if marked else tuple(lines))
+
+
+def _returns(text: Text, line: int) -> bool:
+    return re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1]) is not None
+
+
+def _is_under_if(text: Text, caller: Function, at: int) -> bool:
+    """Return whether an offset is inside an `if`, a `switch` or a conditional expression."""
+    heads = text.heads(caller, at)
+    return any(re.search(r"\b(?:if|else|switch)\b|\?", text.code[begin:end]) for begin, end in heads)
+
+
+def _range(lines: list[int]) -> str:
+    return f"lines {lines[0]} to {lines[-1]}" if len(lines) > 1 else join_lines(lines)

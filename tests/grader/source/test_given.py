@@ -1,0 +1,76 @@
+"""Is a failure in given code traced to the student's own line, which is marked instead?"""
+
+import re
+
+import pytest
+
+from grader.problems import exercises
+from grader.reports import feedback
+from grader.source.given import find_own_lines
+from grader.verdict import Evidence, Reason, Stage, StageName, Status
+
+MEAN = "const float centre = block_sum(sum) / elements;"
+BARRIER = "__syncthreads();  // all warps have written"
+
+
+def hand_in(old: str, new: str) -> str:
+    """A student's groupnorm.py: the reference's lines in the marked places, one of them changed."""
+    text = exercises.read_solution("groupnorm")
+    assert text.count(old) == 1
+    lines = text.replace(old, new).replace(">>> exercise", exercises.MARK).splitlines(True)
+    return "".join(line for line in lines if not exercises.CLOSE.match(line))
+
+
+def line_of(text: str, part: str) -> int:
+    return 1 + text[: text.index(part)].count("\n")
+
+
+def find(text: str, part: str = BARRIER):
+    given = exercises.outside_places(text, "groupnorm")
+    return find_own_lines(text, line_of(text, part), given, "group_statistics_kernel")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "words"),
+    [
+        (MEAN, f"if (threadIdx.x >= elements) return;\n    {MEAN}", "lets some return before it"),
+        (
+            MEAN,
+            "float centre = 0;\n    if (threadIdx.x < elements) centre = block_sum(sum) / elements;",
+            "under an `if`",
+        ),
+        (MEAN, "const float centre = threadIdx.x < elements ? block_sum(sum) / elements : 0;", "under an `if`"),
+    ],
+)
+def test_a_helper_that_not_all_threads_call(line, wrong, words):
+    """Is the early return, or the call under the condition, the marked line?"""
+    text = hand_in(line, wrong)
+    place = find(text)
+    marked = next(part for part in wrong.split("\n") if "threadIdx.x" in part).strip()
+    assert place is not None and place.lines == (line_of(text, marked),) and words in place.words
+
+
+def test_several_calls_are_shown_and_none_is_marked():
+    text = hand_in(MEAN, MEAN)
+    place = find(text, "float sum = 0.0f;\n    for (int warp")
+    assert place is not None and place.lines == () and len(place.beside) == 3
+    assert "You call `block_sum`" in place.words
+
+
+def test_an_own_line_needs_no_other():
+    text = hand_in(MEAN, MEAN)
+    assert find(text, MEAN) is None
+
+
+def test_the_report_marks_the_student_s_line_alone():
+    """Does a barrier in block_sum stand second, unmarked, below the line that the student wrote?"""
+    text = hand_in(MEAN, f"if (threadIdx.x >= elements) return;\n    {MEAN}")
+    given, line = exercises.outside_places(text, "groupnorm"), line_of(text, BARRIER)
+    one = Evidence(kernel="group_statistics_kernel", line=line)
+    message = f"Thread (0, 0, 0) waits at the __syncthreads() in line {line}, but thread (9, 0, 0) does not."
+    stage = Stage(
+        name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message=message, evidence=[one]
+    )
+    shown = feedback.as_text(feedback.excerpt(one, stage, text, lambda n: f"line {n}", given=given))
+    assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(line_of(text, "if (threadIdx.x >= elements) return;"))]
+    assert shown.index("return;") < shown.index(BARRIER)
