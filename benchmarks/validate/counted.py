@@ -1,6 +1,7 @@
 """Count with simt what a micro-kernel's program or a file of kernels_ref launches, each in a process of its own.
 
-    python benchmarks/validate/counted.py program NAME SIZE OUT [BLOCKS]    benchmarks/micro/NAME.cu with this argument
+    python benchmarks/validate/counted.py program NAME SIZE OUT [BLOCKS]    benchmarks/micro/NAME.cu (or unseen/), this
+                                                                            argument
     python benchmarks/validate/counted.py cases NAME OUT                    kernels_ref/NAME at references.counted_cases
     python benchmarks/validate/counted.py full NAME OUT                     kernels_ref/NAME, one image of full size
     python benchmarks/validate/counted.py step NAME OUT                     the same of a step, such as conv2d/01_naive
@@ -22,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.paths import MICRO, ROOT
+from benchmarks.paths import MICRO, ROOT, UNSEEN
 
 DEVICE = "H200"
 # Steps whose launches differ between one image and the batch: all images are counted, with these smaller sizes.
@@ -38,6 +39,11 @@ def _list_rows(report) -> list[dict]:
     return [{key: value for key, value in launch.items() if key != "lines"} for launch in report.as_dict()["launches"]]
 
 
+def list_programs() -> dict[str, Path]:
+    """Return the programs by name: the micro-kernels, and the kernels that the time model was not made from."""
+    return {file.stem: file for folder in (MICRO, UNSEEN) for file in sorted(folder.glob("*.cu"))}
+
+
 def read_sizes(program: Path) -> tuple[str, str]:
     """Return the small and the large argument, from the program's head."""
     found = re.search(r"^// sizes: (\d+) (\d+)", program.read_text(), re.MULTILINE)
@@ -50,7 +56,7 @@ def _count_program(name: str, size: str, out: str, blocks: str = "0") -> None:
     import simt
     from simt.runtime import programs
 
-    built = programs.make(MICRO / f"{name}.cu", "count", (), DEVICE, lambda: None)
+    built = programs.make(list_programs()[name], "count", (), DEVICE, lambda: None)
     chosen = {"sample": int(blocks), "partial": name not in DEPENDENT} if int(blocks) else {}
     with simt.run(device=DEVICE, seconds=300), simt.count(**chosen) as report:
         sys.stdout.flush()
@@ -209,7 +215,7 @@ def main() -> None:
 def _list_names(kind: str) -> list[str]:
     """Return the names that can be counted."""
     if kind == "program":
-        return sorted(file.stem for file in (MICRO).glob("*.cu"))
+        return sorted(list_programs())
     from benchmarks import references
 
     return [references.name(file) for file in (references.counted() if kind == "cases" else references.files())]

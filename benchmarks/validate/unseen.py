@@ -1,0 +1,166 @@
+"""Compare predicted with measured times for kernels that the time model was not made from: benchmarks/unseen.
+
+    python benchmarks/validate/unseen.py              predict, compare, print; exit status 1 where an aim is missed
+    python benchmarks/validate/unseen.py --count      count the kernels with simt first (a few minutes)
+    python benchmarks/validate/unseen.py --measure    on a GPU: time them first, with L2 flushed, medians of 20
+
+The programs were written after the model: nobody had predicted them before, and no constant was fitted to them. Their
+kernels are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
+the counts and the times, and a digest of the model's source when they were measured. A kernel on which the model has
+been improved since is no longer unseen: `seen` in that file names its program, and it is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from benchmarks.machine import describe_machine
+from benchmarks.paths import DATA_FOLDER, ROOT, UNSEEN
+from benchmarks.publish.tables import show_table
+from benchmarks.validate import counted
+from benchmarks.validate.nvidia import run_tool
+from grader.judging.full_size import BLOCKS
+from simt.counting.time_model import Work, find_interval, predict
+
+DATA = DATA_FOLDER / "unseen.json"
+MODEL = ROOT / "simt" / "counting" / "time_model.py"
+DEVICES = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
+WORDS = {True: "yes", False: "NO"}
+MEDIAN, FAR, NEAR_SHARE, HELD_SHARE = 0.15, 0.35, 0.9, 0.9  # the aims
+
+
+def read_data() -> dict:
+    """Return the data file; empty parts where there is none."""
+    empty = {"times": {}, "counts": {}, "seen": {}}
+    return empty | (json.loads(DATA.read_text()) if DATA.is_file() else {})
+
+
+def write_data(data: dict) -> None:
+    DATA.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def digest_model() -> str:
+    """Return a digest of the model's source."""
+    return hashlib.sha256(MODEL.read_bytes()).hexdigest()[:12]
+
+
+def list_programs() -> list[Path]:
+    return sorted(UNSEEN.glob("*.cu"))
+
+
+# ---- measuring and counting ----
+
+
+def measure(data: dict) -> None:
+    """Compile and time every program, one after the other."""
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(16) as pool:
+        binaries = {program.stem: str(Path(folder) / program.stem) for program in list_programs()}
+
+        def compile_one(program: Path) -> None:
+            flags = ["-O3", "-arch=sm_90", "-std=c++17", "-DMICRO_TIMED"]
+            run_tool(["nvcc", *flags, "-o", binaries[program.stem], str(program)])
+
+        list(pool.map(compile_one, list_programs()))
+        data["times"] = {}
+        for program in list_programs():
+            rows = {}
+            for line in run_tool([binaries[program.stem], counted.read_sizes(program)[1]]).splitlines():
+                label, *pairs = line.split("\t")
+                rows[label] = {name: float(value) for name, value in (pair.split() for pair in pairs)}
+            data["times"][program.stem] = rows
+            print(program.stem, len(rows), flush=True)
+    data |= {"machine": describe_machine(), "model": digest_model()}
+
+
+def count(data: dict) -> None:
+    """Count every program's launches, in their order, which is that of the labels."""
+    data["counts"] = {}
+    for program in list_programs():
+        size = counted.read_sizes(program)[1]
+        launches = counted.count("program", program.stem, size, str(BLOCKS))
+        data["counts"][program.stem] = [make_row(launch) for launch in launches]
+        print(program.stem, len(launches), flush=True)
+
+
+def make_row(launch: dict) -> dict:
+    work = {name: value for name, value in vars(Work.of(launch)).items() if value or name == "shared"}
+    return {"kernel": launch["kernel"], "work": work}
+
+
+# ---- comparing ----
+
+
+def list_rows(data: dict) -> list[tuple[str, float, float, tuple[float, float], str]]:
+    """Return for each kernel its name, measured and predicted seconds, the interval, and the limit."""
+    device = DEVICES[data["machine"]["gpu"]]
+    rows = []
+    for program, times in data["times"].items():
+        if program in data["seen"]:
+            continue
+        for (label, time), launch in zip(times.items(), data["counts"][program], strict=True):
+            prediction = predict(Work(**launch["work"]), device)
+            name = f"{program}: {label}"
+            rows.append((name, time["cold_ms"] / 1e3, prediction.seconds, find_interval(prediction), prediction.limit))
+    return rows
+
+
+def compare(data: dict) -> bool:
+    """Print the kernels, the worst first, and a summary. Return whether the aims are met."""
+    rows = list_rows(data)
+    errors = {name: predicted / measured - 1 for name, measured, predicted, _, _ in rows}
+    held = {name: low <= measured <= high for name, measured, _, (low, high), _ in rows}
+    table = [
+        [
+            name,
+            *(f"{time * 1e6:,.1f}" for time in (measured, predicted)),
+            f"{errors[name]:+.0%}",
+            limit,
+            WORDS[held[name]],
+        ]
+        for name, measured, predicted, _, limit in sorted(rows, key=lambda row: -abs(errors[row[0]]))
+    ]
+    show_table(["kernel", "measured µs", "predicted µs", "error", "limit", "in the interval"], table)
+    median = statistics.median(abs(error) for error in errors.values())
+    near, inside = sum(abs(error) <= FAR for error in errors.values()), sum(held.values())
+    print(
+        f"\n{len(rows)} kernels: median error {median:.1%} (aim: at most {MEDIAN:.0%}); within {FAR:.0%}: {near} "
+        f"({near / len(rows):.0%}, aim {NEAR_SHARE:.0%}); in the interval: {inside} ({inside / len(rows):.0%}, aim "
+        f"{HELD_SHARE:.0%})."
+    )
+    machine = data["machine"]
+    print(f"Measured {machine['date']} on {machine['gpu']}, nvcc {machine['nvcc']}.")
+    if data["model"] != digest_model():
+        print("The model's source has changed since the kernels were measured.")
+    return median <= MEDIAN and near >= NEAR_SHARE * len(rows) and inside >= HELD_SHARE * len(rows)
+
+
+@click.command(help=__doc__)
+@click.option("--measure", "measured", is_flag=True, help="Time the kernels on this machine's GPU.")
+@click.option("--count", "counts", is_flag=True, help="Count the kernels with simt.")
+def main(measured: bool, counts: bool) -> None:
+    data = read_data()
+    if measured:
+        measure(data)
+        write_data(data)
+        return
+    if counts:
+        count(data)
+        write_data(data)
+    if not data["times"] or not data["counts"]:
+        missing = "measured: run it with --measure on a GPU" if not data["times"] else "counted: run it with --count"
+        raise click.ClickException(f"The kernels have not been {missing}.")
+    sys.exit(0 if compare(data) else 1)
+
+
+if __name__ == "__main__":
+    main()
