@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from grader.notebook import cells, check, spare_worker
@@ -16,6 +17,7 @@ from grader.problems import exercises
 from grader.reports import feedback as shown
 from grader.verdict import (
     Evidence,
+    Outcome,
     Reason,
 )
 from grader.worker import client, protocol
@@ -49,6 +51,16 @@ def test_same_words():
     )
     text = shown.as_text(parts).replace("`", "").split()
     assert Visible(shown.as_html(parts)).words == text
+
+
+def test_a_pass_of_the_exercise_says_why_it_works():
+    """Is it said of a file that was made from the exercise, and not of one that may work in another way?"""
+    right = msgspec.structs.replace(verdict_of(), problem="conv2d", outcome=Outcome.passed, stages=[])
+    exercise = (exercises.KERNELS_STUDENT / "conv2d.py").read_text(encoding="utf-8")
+    assert "Why it works: Each result has a thread of its own" in shown.as_text(
+        shown.verdict_parts(right, exercise, [])
+    )
+    assert "Why it works" not in shown.as_text(shown.verdict_parts(right, SOURCE, []))
 
 
 def test_wrong_line_is_marked():
