@@ -1,11 +1,12 @@
 """Write grader/problems/ladders.json: the work of every step, reference solution and fastest file at full size, beside
 what was measured, so that a student's kernel can be placed between them on a machine without a GPU.
 
-    python benchmarks/publish/ladders.py [PROBLEM …]     count the solutions and fastest files again; a few minutes
+    python benchmarks/publish/ladders.py [PROBLEM …]     count the solutions and fastest files again; some minutes
     python benchmarks/publish/ladders.py --check         exit status 1 if a file has changed since it was counted
 
 The work of the steps is data/model.json's (validate/model.py --steps). Solutions and fastest files are counted as the
-grader counts a submission: a few blocks of each launch, at full size, on memory that is never written. Measured times
+grader counts a submission: a few blocks of each launch, at full size, on memory that is never written. PROBLEM_backward
+is one forward and backward of backward.py and of fastest_backward.py, as the grader itself counts them. Measured times
 are those of data/steps.json, times.json and bench.json.
 """
 
@@ -26,16 +27,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import references
 from benchmarks.machine import describe_machine
 from benchmarks.paths import DATA_FOLDER, ROOT
+from grader.judging import full_size
+from grader.judging.grading import Limits, grade
+from grader.paths import KERNELS_REF
 from grader.problems import ladders
+from grader.problems.exercises import BACKWARD
 from grader.problems.ladders import Ladder, Launches, Rung
+from grader.verdict import Outcome
+from grader.worker.messages import TalliedLaunch
+from simt.counting.time_model import predict
 
 GPUS = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
+FAR = 2.5  # times as long or as short as measured: such a prediction of a solution or a fastest file is not kept
 DIGITS = 6  # of a counter that are kept
+COUNT, PATIENCE = full_size.count, 300.0  # PATIENCE: seconds for the counted blocks of one launch
 
 
 def main_problems() -> list[str]:
-    """Return the problems that have a reference solution."""
-    return [file.parent.name for file in references.solutions()]
+    """Return the problems that have a reference solution, then PROBLEM_backward where one has gradients."""
+    forward = [file.parent.name for file in references.solutions()]
+    return forward + [name + BACKWARD for name in forward if (KERNELS_REF / name / "backward.py").is_file()]
 
 
 @click.command(help=__doc__)
@@ -79,7 +90,10 @@ def list_stale() -> list[str]:
 
 def list_files(problem: str) -> list[tuple[str, Path]]:
     """Return the problem's files by the names of their rungs, the steps first."""
-    folder = ROOT / "kernels_ref" / problem
+    folder = KERNELS_REF / problem.removesuffix(BACKWARD)
+    if problem.endswith(BACKWARD):
+        others = [("reference", folder / "backward.py"), ("fastest", folder / "fastest_backward.py")]
+        return [(name, file) for name, file in others if file.is_file()]
     steps = [(file.stem, file) for file in sorted(folder.glob("steps/*.py"))]
     others = [("reference", folder / "solution.py"), ("fastest", folder / "fastest.py")]
     return steps + [(name, file) for name, file in others if file.is_file()]
@@ -87,14 +101,19 @@ def list_files(problem: str) -> list[tuple[str, Path]]:
 
 def make_ladder(problem: str) -> Ladder:
     """Count a problem's files, or take what was counted."""
-    solution = ROOT / "kernels_ref" / problem / "solution.py"
+    solution = KERNELS_REF / problem.removesuffix(BACKWARD) / "solution.py"
     meta = references.problem(solution).instantiate(references.full(solution), 0, "meta")
+    count_file = count_backward if problem.endswith(BACKWARD) else count
     rungs = []
     for name, file in list_files(problem):
         kind = "step" if file.parent.name == "steps" else name
-        launches = read_step(f"{problem}/{name}") if kind == "step" else count(file)
+        launches = read_step(f"{problem}/{name}") if kind == "step" else count_file(file)
         source, idea = references.source(file), read_idea(file) if kind == "step" else ""
-        rungs.append(Rung(name, kind, source, launches, read_times(problem, file, kind), idea))
+        times = read_times(problem, file, kind)
+        kept = launches if kind == "step" or is_near(launches, times) else []
+        if len(kept) < len(launches):
+            print(f"{problem}, {name}: the prediction is far from {times}: the measured time is kept alone")
+        rungs.append(Rung(name, kind, source, kept, times, idea))
     rungs += read_torch(problem)
     return Ladder([list(value.shape) for value in meta.inputs if hasattr(value, "shape")], rungs)
 
@@ -103,6 +122,12 @@ def read_step(name: str) -> list[Launches]:
     """Return a step's launches from data/model.json."""
     rows = [row for row in read("model.json")["steps"] if row["group"] == name]
     return [make_launches(row["name"].split(": ")[1], row["launches"], row["work"]) for row in rows]
+
+
+def is_near(launches: list[Launches], times: dict[str, float]) -> bool:
+    """Return whether the predicted time is at most FAR times as long or as short as each measured one."""
+    predicted = {gpu: 1e3 * sum(one.times * predict(one.make_work(), gpu).seconds for one in launches) for gpu in times}
+    return all(ms / FAR <= predicted[gpu] <= ms * FAR for gpu, ms in times.items())
 
 
 def read_idea(file: Path) -> str:
@@ -132,12 +157,33 @@ def count(file: Path) -> list[Launches]:
         return [make_launches(**row) for row in json.loads(Path(out.name).read_text())]
 
 
+def count_backward(file: Path) -> list[Launches]:
+    """Return the launches of one forward and backward at full size, as the grader counts them when it predicts; none
+    where it predicts nothing, because a few blocks do not show what all do.
+    """
+    counted: list[list[TalliedLaunch]] = []
+
+    def count_and_keep(*arguments) -> list[TalliedLaunch]:
+        counted.append(COUNT(*arguments))
+        return counted[-1]
+
+    full_size.count, full_size.SECONDS = count_and_keep, PATIENCE
+    try:
+        verdict = grade(file, device="cpu", seed=1, limits=Limits(own=PATIENCE), predict="H200")
+    finally:
+        full_size.count = COUNT
+    if verdict.outcome is not Outcome.passed:
+        raise RuntimeError(f"{file}: {verdict.outcome.value}")
+    if not counted:
+        print(f"{file.parent.name}/{file.stem}: {verdict.stages[-1].message}")
+    return [make_launches(one.kernel, one.times, one.work | {"mix": one.mix}) for one in (*counted, [])[0]]
+
+
 def _count(file: Path, out: Path) -> None:
     """Write OUT: the launches of one forward of the file, as make_launches() takes them."""
     import torch
 
     import simt
-    from grader.judging.full_size import BLOCKS, is_drawn
     from grader.worker import tallies
 
     simt.enable(cuda_device=True)
@@ -145,11 +191,11 @@ def _count(file: Path, out: Path) -> None:
     meta = problem.instantiate(case, 0, "meta")
     module = references.load(file)
     model = module.ModelNew(*meta.init_args, **meta.init_kwargs)
-    if is_drawn([x for x in meta.inputs if isinstance(x, torch.Tensor)]):
+    if full_size.is_drawn([x for x in meta.inputs if isinstance(x, torch.Tensor)]):
         inputs = problem.draw_inputs(case, 0)
     else:
         inputs = [torch.empty(x.shape, dtype=x.dtype) if isinstance(x, torch.Tensor) else x for x in meta.inputs]
-    with torch.no_grad(), simt.count(sample=BLOCKS, partial=True, seconds=300) as report:
+    with torch.no_grad(), simt.count(sample=full_size.BLOCKS, partial=True, seconds=300) as report:
         model(*inputs)
     rows = [
         {"kernel": one.kernel, "times": one.times, "work": one.work | {"mix": one.mix}}
@@ -167,17 +213,19 @@ def read_times(problem: str, file: Path, kind: str) -> dict[str, float]:
     if kind == "step":
         row = read("steps.json")["steps"].get(f"{problem}/{file.stem}")
         return {"H200": shorten(row["ms"])} if row else {}
-    row = read("times.json")["references"]["rows"].get(f"{problem}/{file.stem}")
+    row = read("times.json")["references"]["rows"].get(f"{file.parent.name}/{file.stem}")
     return {GPUS[row["gpu"]]: shorten(row["ms"])} if row and row["gpu"] in GPUS else {}
 
 
 def read_torch(problem: str) -> list[Rung]:
     """Return what PyTorch itself took where it was measured: eager, and torch.compile."""
     rungs = []
+    base = problem.removesuffix(BACKWARD)
+    wanted = {f"{base}/{'solution' if base == problem else 'backward'}"}
     eager = {
         GPUS[row["gpu"]]: shorten(row["eager_ms"])
         for name, row in read("times.json")["references"]["rows"].items()
-        if name.split("/")[0] == problem and "backward" not in name and row["gpu"] in GPUS
+        if name in wanted and row["gpu"] in GPUS
     }
     if eager:
         rungs.append(Rung("eager", "eager", measured=eager))

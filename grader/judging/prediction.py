@@ -19,6 +19,7 @@ from grader.judging.full_size import NotPredicted
 from grader.judging.trial import FindingError
 from grader.problems import ladders
 from grader.problems.cases import ProblemError
+from grader.problems.exercises import BACKWARD
 from grader.source import contract
 from grader.verdict import PredictedLaunch, Prediction, Rung, Stage
 from grader.worker import protocol
@@ -81,7 +82,7 @@ def _predict(context: Context, gpu: str) -> Prediction:
         backward=backward,
         advice=advised.text,
         advice_line=_find_line(context, advised),
-        rungs=[] if backward else list_rungs(context.problem.name, sizes, gpu, _ms(bound)),
+        rungs=list_rungs(context.problem.name + BACKWARD * backward, sizes, gpu, _ms(bound)),
     )
 
 

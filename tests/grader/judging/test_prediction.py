@@ -221,12 +221,14 @@ def test_a_reference_is_placed_on_its_ladder():
 @pytest.mark.slow
 @pytest.mark.skipif(not (KERNELS_REF / "logsumexp" / "solution.py").is_file(), reason="this copy has no solutions")
 def test_backward_is_predicted_with_forward(tmp_path):
-    """Is the time of a NAME_backward that of its forward and its backward, without the ladder of forward?"""
+    """Is the time of a NAME_backward that of its forward and its backward, beside those of other files with both?"""
     file = tmp_path / "logsumexp_backward.py"
     file.write_text((KERNELS_REF / "logsumexp" / "backward.py").read_text())
     verdict = grade(file, KERNELS_REF / "logsumexp" / "model.py", device="cpu", seed=1, predict="H200")
     made = verdict.stage("fast").prediction
-    assert made is not None and made.backward and made.rungs == []
+    assert made is not None and made.backward
+    reference = next(rung for rung in made.rungs if rung.kind == "reference")
+    assert reference.predicted == pytest.approx(made.ms, rel=0.02)
     assert {one.kernel for one in made.launches} == {"logsumexp_kernel", "logsumexp_backward_kernel"}
     assert 1.5 < made.ms / made.launches[0].ms < 4 and "forward and backward" in predicted.describe(made)
 
