@@ -44,9 +44,10 @@ def _fill_cache(request: Request, text: str, report: Progress) -> None:
     from simt.toolchain import build
 
     with contextlib.suppress(BuildError, ValueError):  # the stage "build" reports it
-        if not build.is_warm(text):
+        modes = (*build.USUAL_MODES, *(["count"] if request.predict else []))
+        if not build.is_warm(text, modes):
             report(StageName.contract, PREPARING)
-            build.warm_up(text)
+            build.warm_up(text, modes)
             report(StageName.contract, "")
         model = request.problem_path or exercises.model_of(request.path, request.folder)
         for given in exercises.read_given_bindings(model):

@@ -29,15 +29,16 @@ from simt.toolchain.units import Sources, Unit, check_declared, make_units
 
 # The cache's entries of warm_binding(), and how many are kept.
 BINDING, MOST_BINDINGS = "binding", 200
+USUAL_MODES = ("plain", "check")  # what every grading builds; "count" is built to predict a time
 _DISASSEMBLY = sorted((SIMT / "toolchain/disassembly").glob("*.py"))
 
 # ---- what is built once ----
 
 
-def is_warm(text: str = "") -> bool:
-    """Return whether warm_up(text) has nothing to do."""
+def is_warm(text: str = "", modes: Sequence[str] = USUAL_MODES) -> bool:
+    """Return whether warm_up(text, modes) has nothing to do."""
     return cache.has_entry("base", make_base_key()) and all(
-        cache.has_entry("header", make_header_key(*each)) for each in _list_headers(text)
+        cache.has_entry("header", make_header_key(*each)) for each in _list_headers(text, modes)
     )
 
 
@@ -48,22 +49,22 @@ def is_program_warm(mode: str) -> bool:
     )
 
 
-def _list_headers(text: str) -> list[tuple[str, str]]:
-    """Return the names and modes of the precompiled headers of plain and checked builds.
+def _list_headers(text: str, modes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the names and modes of the precompiled headers of builds in these modes.
 
     They include the headers with every operator of torch if the sources in this text need them.
     """
     names = dict.fromkeys(("prelude", choose_header([text])))
-    return [(name, mode) for name in names for mode in ("plain", "check")]
+    return [(name, mode) for name in names for mode in modes]
 
 
-def warm_up(text: str = "") -> None:
-    """Build what the first kernel would wait for: the base and the headers of plain and checked builds.
+def warm_up(text: str = "", modes: Sequence[str] = USUAL_MODES) -> None:
+    """Build what the first kernel would wait for: the base, and the headers of builds in these modes.
 
     text: any text that contains the sources, such as a Python file.
     """
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text))]
+        jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text, modes))]
         for job in jobs:
             job.result()
 

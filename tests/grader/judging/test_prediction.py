@@ -2,10 +2,14 @@
 
 import json
 import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from grader.judging import worker_process
 from grader.judging.grading import grade
 from grader.judging.prediction import list_rungs
 from grader.paths import KERNELS_REF, ROOT
@@ -13,6 +17,7 @@ from grader.problems import ladders
 from grader.reports import feedback, predicted
 from grader.verdict import Outcome, Reason, Rung, Status, from_json, to_json
 from simt.counting.time_model import GPUS, predict
+from simt.toolchain import build
 
 SCALING = '''
 import torch
@@ -345,3 +350,14 @@ def test_a_pass_names_a_target_and_another_way(right):
     assert [line.rpartition(": ")[2] for line in lines] == ["idea of 3_next.", "idea of 5_last."]
     assert lines[0].startswith(f"Optional target: {predicted.show_time(0.8 * made.ms)}, as step 3_next")
     assert not predicted.describe_faster(msgspec.structs.replace(made, rungs=rungs[:2]))
+
+
+@pytest.mark.parametrize("gpu", ["H200", None])
+def test_the_header_for_counting_is_compiled_once_for_all(monkeypatch, gpu):
+    """Is it in the cache before a worker starts that cannot write there, and would compile its own each time?"""
+    compiled = []
+    monkeypatch.setattr(build, "is_warm", lambda text, modes: False)
+    monkeypatch.setattr(build, "warm_up", lambda text, modes: compiled.extend(modes))
+    request = SimpleNamespace(predict=gpu, problem_path=None, path=Path("mine.py"), folder=None)
+    worker_process._fill_cache(cast(Any, request), "", lambda *words: None)
+    assert compiled == ["plain", "check", *(["count"] if gpu else [])]
