@@ -56,7 +56,8 @@ class ResetHandler(APIHandler):
         try:
             if folder.name != MINE:
                 raise working_copies.WorkingCopyError("There are no working copies here to reset.")
-            name = str((self.get_json_body() or {}).get("name", ""))
+            body = self.get_json_body()
+            name = str(body.get("name", "")) if isinstance(body, dict) else ""
             message = working_copies.reset(folder.parent, name)
             trust(folder)
         except working_copies.WorkingCopyError as error:
