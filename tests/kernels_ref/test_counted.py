@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.paths import MICRO, UNSEEN
+from benchmarks.validate import counted
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,7 +37,7 @@ def test_help(word):
         ([], "the following arguments are required"),
         (["nope"], "invalid choice: 'nope'"),
         (["full", "conv2d"], "the following arguments are required: OUT"),
-        (["program", "nope", "1", "out"], "nope is none of atomic_patterns, "),
+        (["program", "nope", "1", "out"], "nope is none of activations, atomic_patterns, "),
         (["program", "strides", "1", "out", "many"], "invalid int value: 'many'"),
         (["step", "nope", "out"], "nope is none of bias_scale_sigmoid, "),
         (["program", "strides", "1", "/nowhere/out"], "/nowhere/out cannot be written: it is a folder, or in none."),
@@ -45,3 +48,10 @@ def test_wrong_usage(arguments, words):
     """Is the status 2, and is the mistake named?"""
     status, shown = run_command(*arguments)
     assert status == 2 and words in shown
+
+
+def test_programs_have_names_of_their_own():
+    """Is no program of one folder hidden by one of the other, and has each its two sizes?"""
+    found = counted.list_programs()
+    assert len(found) == sum(len(list(folder.glob("*.cu"))) for folder in (MICRO, UNSEEN)) > 60
+    assert all(int(small) <= int(large) for small, large in map(counted.read_sizes, found.values()))
