@@ -45,8 +45,8 @@ def prepare(course: Path) -> list[str]:
                 record[name] = new
             elif made_from != new and own != new:
                 news.append(
-                    f"{name} has a newer version. You have changed yours, which is kept: 'Reset to the course's "
-                    "version' in JupyterLab's File menu takes the new one."
+                    f"{name} has a newer version. You have changed yours, which is kept: 'Reset to the Course's "
+                    "Version' in JupyterLab's File menu takes the new one."
                 )
             else:
                 record[name] = new
@@ -81,10 +81,25 @@ def find_exercise(course: Path, name: str) -> Path | None:
     file = f"kernels_student/{name}.py"
     copy = course / MINE / file
     try:
-        changed = copy.is_file() and _digest(copy) != _read_record(course / MINE / RECORD).get(file)
+        made_from = _read_record(course / MINE / RECORD).get(file)
+        changed = copy.is_file() and _digest(copy) != (made_from or _digest(course / file))
     except OSError:
         return None
     return copy if changed else None
+
+
+def name_both(copy: Path) -> str:
+    """Return a sentence that names the graded file, if the course's own one has changed as well; else empty."""
+    name, course = copy.parent.name + "/" + copy.name, copy.parent.parent.parent
+    if copy.parent.parent.name != MINE:
+        return ""
+    try:
+        made_from, own = _read_record(course / MINE / RECORD).get(name), _digest(course / name)
+    except OSError:
+        return ""
+    if made_from in (None, own):
+        return ""
+    return f"This is {MINE}/{name}. {name} has changed, too, and is not looked at."
 
 
 def _list_originals(course: Path) -> list[Path]:
@@ -118,7 +133,9 @@ def _opened(course: Path) -> Iterator[dict[str, str]]:
     except Timeout:
         raise WorkingCopyError(f"{folder} is in use by another program.") from None
     except OSError as error:
-        raise WorkingCopyError(f"{folder} cannot be written ({error.strerror or error}).") from None
+        place = error.filename2 or error.filename or folder
+        reason = error.strerror or error
+        raise WorkingCopyError(f"{place} cannot be written ({reason}): move it away and start again.") from None
 
 
 def _read_record(file: Path) -> dict[str, str]:

@@ -232,7 +232,7 @@ def _grade_all(
             errors.print(Text(terminal.clean(sentence)))
         elif verdict is not None:
             terminal.show(tables, verdict, _find_empty_places(path, verdict, options))
-            if other := _find_changed_copy(path, verdict):
+            if other := _find_changed_copy(path):
                 words = f"You have changed the copy {other}: `grader check {path.stem}` grades that one."
                 errors.print(Text(words), soft_wrap=True)
         if news:
@@ -288,14 +288,14 @@ def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict |
     return _make_ungraded(path, sentence, options, reason), status, f"{terminal.line(str(path))}: {sentence}"
 
 
-def _find_changed_copy(path: Path, verdict: Verdict) -> Path | None:
-    """Return the working copy that a student edits, if the course's own file was graded in place of it."""
+def _find_changed_copy(path: Path) -> Path | None:
+    """Return the working copy that a student has changed, if the course's own file was graded in place of it."""
     from grader.authoring.working_copies import find_exercise
 
-    own = path.parent.name == "kernels_student" and path.parent.parent.name != MINE
-    if verdict.outcome is not Outcome.not_attempted or not own:
+    folder = Path(os.path.abspath(path)).parent
+    if folder.name != "kernels_student" or folder.parent.name == MINE:
         return None
-    return find_exercise(path.parent.parent, path.stem)
+    return find_exercise(folder.parent, path.stem)
 
 
 def _find_empty_places(path: Path, verdict: Verdict, options: Options) -> str:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from grader.authoring import working_copies
-from grader.paths import ROOT
+from grader.paths import MINE, ROOT
 from grader.problems import exercises
 from grader.source import syntax
 from grader.worker import sandbox
@@ -79,7 +79,8 @@ def nearest(path: Path, of_names: bool = True) -> str:
     """Return what a mistyped path may have meant: a file beside it, or an exercise, by its name if such can be given
     (`of_names`), else by its file. Empty if nothing is like it.
     """
-    known = {name: name if of_names else f"kernels_student/{name}.py" for name in exercises.exercises()}
+    folder = Path("kernels_student") if Path("kernels_student").is_dir() else ROOT / "kernels_student"
+    known = {name: name if of_names else str(folder / f"{name}.py") for name in exercises.exercises()}
     if path.parent != Path("."):
         known = {file.stem: str(file) for file in path.parent.glob("*.py")} or known
     near = difflib.get_close_matches(path.stem, known, n=1)
@@ -91,7 +92,8 @@ def _exercise(name: str) -> Path:
     copy that the student has changed comes before the course's own file.
     """
     here = Path.cwd()
-    for course in (here, here.parent, ROOT):
+    for folder in (here, here.parent, ROOT):
+        course = folder.parent if folder.name == MINE else folder  # in mine/, too, an unchanged copy is nobody's
         if (place := course / "kernels_student" / f"{name}.py").is_file():
             return working_copies.find_exercise(course, name) or place
     return ROOT / "kernels_student" / f"{name}.py"

@@ -8,6 +8,7 @@ import hashlib
 import time
 from pathlib import Path
 
+from grader.authoring import working_copies
 from grader.diagnosis import fault_localization, hints
 from grader.diagnosis.background import BackgroundDiagnosis, Looking
 from grader.notebook import cells, spare_worker
@@ -310,6 +311,7 @@ class Checked:
     def findings(self, pictures: bool = True) -> list[object]:
         """Return the verdict's parts, and which marked places are still empty."""
         note = f"Only the case {self._case} was run." if self._case else ""
+        note = " ".join(filter(None, [note, working_copies.name_both(self._subject.path)]))
         drawn = self.pictures if pictures else []
         parts = feedback.verdict_parts(
             self.verdict, self._subject.text, drawn, self._subject.where, self._times, note, self.lead

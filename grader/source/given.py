@@ -54,25 +54,51 @@ def _explain_calls(
     lines = sorted({text.line(at) for at in calls})
     marked, why = tuple(lines) if len(lines) == 1 else (), f"You call `{helper.name}`, which holds line {line}, "
     if caller and re.search(ALL_CALL, text.code.split("\n")[line - 1]):
-        early = [n for n in _find_own(text, caller, given) if n < max(lines) and _returns(text, n)]
-        apart = sorted({text.line(at) for at in calls if _is_under_if(text, caller, at)})
+        differing = _find_differing(text, caller)
+        early = [
+            n
+            for n in _find_own(text, caller, given)
+            if n < max(lines) and (at := _find_return(text, n)) and _is_conditional(text, caller, at, differing)
+        ]
+        apart = sorted({text.line(at) for at in calls if _is_conditional(text, caller, at, differing)})
+        must = f"`{helper.name}` must be called by all threads, and"
         if early:
-            why = f"`{helper.name}` must be called by all threads, and {join_lines(early)} lets some return before it"
-            return Place(f"{why}: keep them in the kernel, with nothing to add.", tuple(early), True, tuple(lines))
+            why = (
+                f"{must} {join_lines(early)} lets some return before it: keep them in the kernel, with nothing to add."
+            )
+            return Place(why, tuple(early), True, tuple(lines))
         if apart:
-            why = f"`{helper.name}` must be called by all threads, and the call in {join_lines(apart)} is under an `if`"
-            return Place(f"{why}: move it out.", tuple(apart), True)
+            why = f"{must} the call in {join_lines(apart)} is under a condition that not all of them meet: move it out."
+            return Place(why, tuple(apart), True)
     return Place(f"{why}in {join_lines(lines)}.", marked, True, () if marked else tuple(lines))
 
 
-def _returns(text: Text, line: int) -> bool:
-    return re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1]) is not None
+def _find_return(text: Text, line: int) -> int | None:
+    """Return the offset of a `return;` in a line, or None."""
+    match = re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1])
+    return text.start(line, match.start()) if match else None
 
 
-def _is_under_if(text: Text, caller: Function, at: int) -> bool:
-    """Return whether an offset is inside an `if`, a `switch` or a conditional expression."""
-    heads = text.heads(caller, at)
-    return any(re.search(r"\b(?:if|else|switch)\b|\?", text.code[begin:end]) for begin, end in heads)
+def _find_differing(text: Text, kernel: Function) -> set[str]:
+    """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
+    found = {"threadIdx"}
+    assigned = re.findall(r"\b(\w+)\s*[-+*/%&|^]?=(?!=)([^;]*)", text.body(kernel))
+    while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
+        found |= new
+    return found
+
+
+def _mentions(code: str, names: Set[str]) -> bool:
+    return not names.isdisjoint(re.findall(r"[A-Za-z_]\w*", code))
+
+
+def _is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -> bool:
+    """Return whether an offset is under an `if`, a `switch` or a conditional expression that threads may decide
+    differently.
+    """
+    conditions = [text.code[begin:end] for begin, end in text.heads(caller, at)]
+    asked = [code for code in conditions if re.search(r"\b(?:if|switch)\b|\?", code)]
+    return any(_mentions(code, differing) for code in asked)
 
 
 def _range(lines: list[int]) -> str:

@@ -116,8 +116,14 @@ def test_a_name_means_the_copy_once_it_is_changed(course, monkeypatch):
     (course / "mine" / EXERCISE).write_text("the student's")
     assert cells.subject("conv2d").path == course / "mine" / EXERCISE
     monkeypatch.chdir(course / "mine" / "lessons")
-    (course / "mine" / EXERCISE).write_text("empty")
     assert cells.subject("conv2d").path == course / "mine" / EXERCISE
+    assert not working_copies.name_both(course / "mine" / EXERCISE)
+    (course / EXERCISE).write_text("changed, too")
+    assert working_copies.name_both(course / "mine" / EXERCISE) == (
+        f"This is mine/{EXERCISE}. {EXERCISE} has changed, too, and is not looked at."
+    )
+    (course / "mine" / EXERCISE).write_text("empty")
+    assert cells.subject("conv2d").path == course / EXERCISE  # what a student edits who works without JupyterLab
 
 
 def test_git_pull_meets_no_change_of_the_student(course):

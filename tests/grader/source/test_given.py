@@ -37,9 +37,13 @@ def find(text: str, part: str = BARRIER):
         (
             MEAN,
             "float centre = 0;\n    if (threadIdx.x < elements) centre = block_sum(sum) / elements;",
-            "under an `if`",
+            "under a condition that not all",
         ),
-        (MEAN, "const float centre = threadIdx.x < elements ? block_sum(sum) / elements : 0;", "under an `if`"),
+        (
+            MEAN,
+            "const float centre = threadIdx.x < elements ? block_sum(sum) / elements : 0;",
+            "under a condition that not all",
+        ),
     ],
 )
 def test_a_helper_that_not_all_threads_call(line, wrong, words):
@@ -48,6 +52,24 @@ def test_a_helper_that_not_all_threads_call(line, wrong, words):
     place = find(text)
     marked = next(part for part in wrong.split("\n") if "threadIdx.x" in part).strip()
     assert place is not None and place.lines == (line_of(text, marked),) and words in place.words
+
+
+@pytest.mark.parametrize(
+    "guard",
+    ["if (elements == 0) return;", "if (elements > 0) block_sum(0.0f);", "if (eps < 0) { mean[0] = 0; return; }"],
+)
+def test_a_condition_on_which_all_threads_agree_is_not_accused(guard):
+    place = find(hand_in(MEAN, f"{guard}\n    {MEAN}"))
+    assert place is not None and place.lines == () and "You call `block_sum`" in place.words
+
+
+def test_a_name_that_differs_between_threads_is_followed():
+    text = hand_in(
+        MEAN,
+        f"const int lane = threadIdx.x % 32;\n    const bool first = lane == 0;\n    if (first) return;\n    {MEAN}",
+    )
+    place = find(text)
+    assert place is not None and place.lines == (line_of(text, "if (first) return;"),)
 
 
 def test_several_calls_are_shown_and_none_is_marked():
