@@ -40,7 +40,7 @@ from simt.counting.time_model import predict
 GPUS = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
 FAR = 2.5  # times as long or as short as measured: such a prediction of a solution or a fastest file is not kept
 DIGITS = 6  # of a counter that are kept
-COUNT, PATIENCE = full_size.count, 300.0  # PATIENCE: seconds for the counted blocks of one launch
+PATIENCE = 300.0  # seconds for the counted blocks of one launch
 
 
 def main_problems() -> list[str]:
@@ -162,16 +162,17 @@ def count_backward(file: Path) -> list[Launches]:
     where it predicts nothing, because a few blocks do not show what all do.
     """
     counted: list[list[TalliedLaunch]] = []
+    usual = full_size.count, full_size.SECONDS
 
     def count_and_keep(*arguments) -> list[TalliedLaunch]:
-        counted.append(COUNT(*arguments))
+        counted.append(usual[0](*arguments))
         return counted[-1]
 
     full_size.count, full_size.SECONDS = count_and_keep, PATIENCE
     try:
         verdict = grade(file, device="cpu", seed=1, limits=Limits(own=PATIENCE), predict="H200")
     finally:
-        full_size.count = COUNT
+        full_size.count, full_size.SECONDS = usual
     if verdict.outcome is not Outcome.passed:
         raise RuntimeError(f"{file}: {verdict.outcome.value}")
     if not counted:

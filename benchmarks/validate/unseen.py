@@ -4,8 +4,8 @@
     python benchmarks/validate/unseen.py --count      count the kernels with simt first (a few minutes)
     python benchmarks/validate/unseen.py --measure    on a GPU: time them first, with L2 flushed, medians of 20
 
-The programs were written after the model: nobody had predicted them before, and no constant was fitted to them. Their
-kernels are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
+The programs were written after the model and without a prediction, and no constant was fitted to them. Their kernels
+are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
 the counts and the times, and a digest of the model's source when they were measured. A kernel on which the model has
 been improved since is no longer unseen: `seen` in that file names its program, and it is left out.
 """

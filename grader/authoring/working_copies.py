@@ -74,6 +74,11 @@ def reset(course: Path, name: str) -> str:
     return f"{name} is the course's version again.{moved}"
 
 
+def find_course(folder: Path) -> Path:
+    """Return the course that a folder of working copies belongs to; any other folder itself."""
+    return folder.parent if folder.name == MINE and (folder / RECORD).is_file() else folder
+
+
 def find_exercise(course: Path, name: str) -> Path | None:
     """Return the student's copy of `kernels_student/NAME.py` if it was changed, else None: the course's own file then
     says the same, and a student who works without JupyterLab edits that one.
@@ -99,7 +104,7 @@ def name_both(copy: Path) -> str:
         return ""
     if made_from in (None, own):
         return ""
-    return f"This is {MINE}/{name}. {name} has changed, too, and is not looked at."
+    return f"This is {MINE}/{name}. {name} has changed, too, and was not graded."
 
 
 def _list_originals(course: Path) -> list[Path]:

@@ -15,7 +15,7 @@ import click
 from grader.cli.first_use import lint_on_first_use
 from grader.cli.options import FileCommand, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
-from grader.paths import KERNELS_REF, MINE, find_real_path
+from grader.paths import KERNELS_REF, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 if TYPE_CHECKING:
@@ -293,9 +293,7 @@ def _find_changed_copy(path: Path) -> Path | None:
     from grader.authoring.working_copies import find_exercise
 
     folder = Path(os.path.abspath(path)).parent
-    if folder.name != "kernels_student" or folder.parent.name == MINE:
-        return None
-    return find_exercise(folder.parent, path.stem)
+    return find_exercise(folder.parent, path.stem) if folder.name == "kernels_student" else None
 
 
 def _find_empty_places(path: Path, verdict: Verdict, options: Options) -> str:

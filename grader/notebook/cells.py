@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from grader.authoring import working_copies
-from grader.paths import MINE, ROOT
+from grader.paths import ROOT
 from grader.problems import exercises
 from grader.source import syntax
 from grader.worker import sandbox
@@ -93,7 +93,7 @@ def _exercise(name: str) -> Path:
     """
     here = Path.cwd()
     for folder in (here, here.parent, ROOT):
-        course = folder.parent if folder.name == MINE else folder  # in mine/, too, an unchanged copy is nobody's
+        course = working_copies.find_course(folder)
         if (place := course / "kernels_student" / f"{name}.py").is_file():
             return working_copies.find_exercise(course, name) or place
     return ROOT / "kernels_student" / f"{name}.py"

@@ -312,7 +312,12 @@ def excerpt(
     if one.line and 0 < one.line <= len(lines):
         if own := find_own_lines(source, one.line, given, one.kernel):
             there = _around(lines, set(), {one.line}, where)
-            return [Words(moved(own.words, where)), _placed(lines, own, where), Words("There it appears:"), there]
+            return [
+                Words(moved(own.words, where)),
+                _placed(lines, own, where),
+                Words("The failure appears here:"),
+                there,
+            ]
         marked = {one.line} | {
             n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH
         }

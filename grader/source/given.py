@@ -61,14 +61,12 @@ def _explain_calls(
             if n < max(lines) and (at := _find_return(text, n)) and _is_conditional(text, caller, at, differing)
         ]
         apart = sorted({text.line(at) for at in calls if _is_conditional(text, caller, at, differing)})
-        must = f"`{helper.name}` must be called by all threads, and"
+        must = f"`{helper.name}` must be called by all threads, but"
         if early:
-            why = (
-                f"{must} {join_lines(early)} lets some return before it: keep them in the kernel, with nothing to add."
-            )
+            why = f"{must} {join_lines(early)} lets some return before it. Let every thread reach the call."
             return Place(why, tuple(early), True, tuple(lines))
         if apart:
-            why = f"{must} the call in {join_lines(apart)} is under a condition that not all of them meet: move it out."
+            why = f"{must} the call in {join_lines(apart)} is under a condition that not all of them meet. Move it out."
             return Place(why, tuple(apart), True)
     return Place(f"{why}in {join_lines(lines)}.", marked, True, () if marked else tuple(lines))
 

@@ -120,10 +120,18 @@ def test_a_name_means_the_copy_once_it_is_changed(course, monkeypatch):
     assert not working_copies.name_both(course / "mine" / EXERCISE)
     (course / EXERCISE).write_text("changed, too")
     assert working_copies.name_both(course / "mine" / EXERCISE) == (
-        f"This is mine/{EXERCISE}. {EXERCISE} has changed, too, and is not looked at."
+        f"This is mine/{EXERCISE}. {EXERCISE} has changed, too, and was not graded."
     )
     (course / "mine" / EXERCISE).write_text("empty")
     assert cells.subject("conv2d").path == course / EXERCISE  # what a student edits who works without JupyterLab
+
+
+def test_a_course_in_a_folder_called_mine_is_no_copy(tmp_path, course, monkeypatch):
+    course = course.rename(tmp_path / "mine")
+    prepare(course)
+    monkeypatch.chdir(course)
+    (course / "mine" / EXERCISE).write_text("the student's")
+    assert cells.subject("conv2d").path == course / "mine" / EXERCISE
 
 
 def test_git_pull_meets_no_change_of_the_student(course):

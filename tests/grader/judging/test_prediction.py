@@ -339,7 +339,7 @@ def test_measured_times_are_not_ranked_with_predicted_ones(right):
 
 
 def test_a_pass_names_a_target_and_another_way(right):
-    """Are a step that is not clearly faster and one without an idea left out, and the next and the last one told?"""
+    """Is a step that is not clearly faster left out, and are the next and the last one named with their ideas?"""
     made = right.stage("fast").prediction
     assert made is not None
     rungs = [
