@@ -5,7 +5,7 @@ from before a batch of calls on distinct inputs until their results are there. W
 is subtracted. A trusted worker tells it, with work that takes about as long as the candidate's and an answer as long:
 by how much the wall clock exceeds what its GPU took by CUDA events. (After work that takes much less or much longer the
 way back is another, and each result takes some microseconds of it.) Rounds repeat until the confidence interval of
-every ratio is narrow enough.
+every ratio is narrow enough, and, for some more rounds, until that of the candidate's own time is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from typing import Protocol
 import torch
 
 NARROW = 0.02  # half the width of a ratio's interval, relative: enough to tell 4 % apart
+NARROW_TIME = 0.0075  # the same of the candidate's time: repeated measurements then agree within 2 %
 FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
+ENOUGH_ROUNDS = 32  # after which the candidate's time may scatter as it likes: a kernel that waits for the host does
 MOST_SECONDS = 20.0
-BATCH_SECONDS = 0.015  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
+BATCH_SECONDS = 0.02  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
 WARM_UPS = 3
 SLOW = 1.0  # seconds: a call that long needs no more warming up
 FLUSH_FACTOR = 2  # of the L2: a set-associative cache does not drop its lines in order
@@ -153,7 +155,8 @@ def measure(
         rounds = len(samples[CANDIDATE])
         times = {name: _per_call(samples[name], samples[WAY], batch) for name in commands if name != WAY}
         ratios = [ratio(name, times[name], times[CANDIDATE]) for name in baselines]
-        sure = rounds >= FEWEST_ROUNDS and all(r.conclusive for r in ratios)
+        known = rounds >= ENOUGH_ROUNDS or _half_width(times[CANDIDATE]) <= NARROW_TIME
+        sure = rounds >= FEWEST_ROUNDS and known and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
             found = _measurement(times, ratios, rounds, batch, bound_ms)
             return dataclasses.replace(found, way_ms=1e3 * statistics.median(samples[WAY]))
@@ -221,16 +224,27 @@ def _per_call(batches: list[float], ways: list[float], batch: int) -> list[float
 def ratio(name: str, baseline: Sequence[float], candidate: Sequence[float]) -> Ratio:
     """The speed-up of the candidate over a baseline from paired times.
 
-    The median of the rounds' ratios, with its distribution-free 95 % interval: between the order statistics whose
-    ranks are n/2 -+ 0.98 sqrt(n). A few disturbed rounds do not move it, and drift cancels within a round.
+    The median of the rounds' ratios, with its 95 % interval. A few disturbed rounds do not move it, and drift cancels
+    within a round.
     """
-    logs = sorted(math.log(b / c) for b, c in zip(baseline, candidate, strict=True))
-    n = len(logs)
-    below = max(0, math.floor(n / 2 - 0.98 * math.sqrt(n)))
-    low, high = logs[below], logs[n - 1 - below]
+    logs = [math.log(b / c) for b, c in zip(baseline, candidate, strict=True)]
+    low, high = _interval(logs)
     # With fewer than 6 samples no two of them hold the median with 95 % confidence.
-    conclusive = n >= 6 and (high - low) / 2 <= NARROW
+    conclusive = len(logs) >= 6 and (high - low) / 2 <= NARROW
     return Ratio(name, math.exp(statistics.median(logs)), math.exp(low), math.exp(high), conclusive)
+
+
+def _interval(samples: Sequence[float]) -> tuple[float, float]:
+    """Return the distribution-free 95 % interval of the median: the order statistics of ranks n/2 -+ 0.98 sqrt(n)."""
+    ordered, n = sorted(samples), len(samples)
+    below = max(0, math.floor(n / 2 - 0.98 * math.sqrt(n)))
+    return ordered[below], ordered[n - 1 - below]
+
+
+def _half_width(seconds: Sequence[float]) -> float:
+    """Return half the width of the interval of the median, relative to the median."""
+    low, high = _interval(seconds)
+    return (high - low) / 2 / statistics.median(seconds)
 
 
 def timing(name: str, seconds: Sequence[float]) -> Timing:

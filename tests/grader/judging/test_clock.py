@@ -96,6 +96,25 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
     assert 0 < missed / 400 < 0.07
 
 
+def test_repeated_measurements_of_a_time_agree():
+    """Do ten measurements agree within 2 %, though rounds differ by 1.5 % and ratios would need few of them?"""
+    found = []
+    for seed in range(10):
+        world = World(seed)
+        mine = world.command("mine", 2e-3, 0.015)
+        found.append(measured(world, mine, {"eager": world.command("eager", 6e-3)}).candidate.median_ms)
+    assert max(found) / min(found) <= 1.02
+
+
+def test_a_time_that_scatters_by_nature_is_not_measured_for_ever():
+    """Does a kernel whose rounds go up and down with the whole machine end after some rounds, its ratio known?"""
+    world, rounds = World(), []
+    rough = lambda w: 2e-3 * (1 + 0.5 * math.sin(len(rounds)))  # noqa: E731
+    baselines = {"eager": world.command("eager", rough)}
+    found = measured(world, world.command("mine", rough), baselines, refresh=rounds.append)
+    assert found.conclusive and found.rounds == clock.ENOUGH_ROUNDS
+
+
 def test_a_ratio_that_cannot_be_told_is_inconclusive():
     """Do hopeless noise and too little time end in a sentence and not in a figure?"""
     world = World()
@@ -109,10 +128,10 @@ def test_a_ratio_that_cannot_be_told_is_inconclusive():
 def test_slow_drift_cancels_in_the_ratio():
     """Does a device that slows down by half over the measurement leave the ratio alone?"""
     world = World()
-    slower = lambda seconds: lambda w: seconds * (1 + w.time / 7)  # noqa: E731
+    slower = lambda seconds: lambda w: seconds * (1 + w.time / 15)  # noqa: E731
     baselines = {"eager": world.command("eager", slower(4e-3))}
     found = measured(world, world.command("mine", slower(2e-3)), baselines)
-    assert 1.5 <= 1 + world.time / 7 <= 1.7
+    assert 1.5 <= 1 + world.time / 15 <= 1.7
     assert found.ratios[0].speedup == pytest.approx(2.0, rel=0.03)
 
 
@@ -135,13 +154,13 @@ def test_the_way_to_a_trusted_worker_is_subtracted_and_no_one_elses():
     assert found.way_ms == pytest.approx(0.05)
 
 
-@pytest.mark.parametrize("seconds, calls", [(1e-3, 16), (4e-3, 4), (5e-3, 3), (100e-3, 1), (1e-6, 16)])
+@pytest.mark.parametrize("seconds, calls", [(1e-3, 20), (4e-3, 5), (5e-3, 4), (100e-3, 1), (1e-6, 20)])
 def test_the_trusted_worker_works_as_long_as_the_candidate(seconds, calls):
     """Are its calls so many that they take what the candidate's batch takes, and no more than there are?"""
     world = World()
     way = world.command("way", seconds)
-    found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 6e-3)}, 16, way)
-    assert found.batch == 15
+    found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 6e-3)}, 24, way)
+    assert found.batch == 20
     assert way.calls == min(calls, found.batch)
     assert [len(batch) for batch in way.batches[-found.rounds :]] == [found.batch] * found.rounds
 
