@@ -18,7 +18,7 @@ import re
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import click
@@ -101,10 +101,14 @@ def record_on_gpu(paths: list[Path]) -> int:
         print("--gpu needs a CUDA GPU and nvcc, and torch finds no GPU here.", file=sys.stderr)
         return 2
     old = {row["name"]: row for row in json.loads(GPU_DATA.read_text())["rows"]} if GPU_DATA.exists() else {}
+    new: dict[str, dict] = {}
     with ThreadPoolExecutor(len(paths)) as pool:
-        new = {row["name"]: row for row in pool.map(run_on_gpu, paths)}
-    rows = sorted((old | new).values(), key=lambda row: row["name"])
-    GPU_DATA.write_text(json.dumps({"machine": describe_machine(), "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+        for done in as_completed([pool.submit(run_on_gpu, path) for path in paths]):  # kept though the next is cut off
+            row = done.result()
+            new[row["name"]] = row
+            rows = sorted((old | new).values(), key=lambda row: row["name"])
+            made = {"machine": describe_machine(), "rows": rows}
+            GPU_DATA.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
     show_table(
         ["lesson", "cells", "ran", "seconds, builds and all", "stopped by"],
         [

@@ -303,9 +303,9 @@ def repeat() -> None:
                     figures.setdefault(name, []).append(time_as_judge(context))
                 torch.cuda.empty_cache()
                 click.echo(f"{number} {name}: {json.dumps(figures[name][-1])}")
+            keep("repeat", figures | {"file": name_of(REPEATED)})  # though the next is cut off
     finally:
         slowed.unlink()
-    keep("repeat", figures | {"file": name_of(REPEATED)})
     show_table(REPEAT_HEADS, make_repeat_rows(figures))
     sys.exit(not is_repeatable(figures))
 
