@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.paths import DATA_FOLDER
 from benchmarks.publish.tables import show_table
+from benchmarks.validate import unseen
 from simt.counting.time_model import UNKNOWN_INTERVAL, Work, predict
 
 OUT = DATA_FOLDER / "intervals.json"
@@ -33,7 +34,9 @@ Ratio = tuple[str, str, float]  # program or problem, limit, logarithm of measur
 
 
 def list_ratios() -> list[Ratio]:
-    """Return a row for each kernel that was measured on the GPU: micro-kernels, solutions, steps."""
+    """Return a row for each kernel that was measured on a GPU: micro-kernels, solutions, steps, and the kernels of
+    benchmarks/unseen that the model has met.
+    """
     data = json.loads((DATA_FOLDER / "model.json").read_text())
     times = json.loads((DATA_FOLDER / "steps.json").read_text())["steps"]
     found = []
@@ -44,11 +47,16 @@ def list_ratios() -> list[Ratio]:
         measured = times.get(row["group"], {}).get("kernels", {}).get(kernel)
         if measured:
             found.append(make_ratio(row["group"].split("/")[0], row["work"], measured["ms"] / 1e3))
+    met = unseen.read_data()
+    for program in met["seen"]:
+        for time, launch in zip(met["times"][program].values(), met["counts"][program], strict=True):
+            device = unseen.DEVICES[met["machine"]["gpu"]]
+            found.append(make_ratio(program, launch["work"], time["cold_ms"] / 1e3, device))
     return found
 
 
-def make_ratio(group: str, work: dict, seconds: float) -> Ratio:
-    predicted = predict(Work(**work), DEVICE)
+def make_ratio(group: str, work: dict, seconds: float, device: str = DEVICE) -> Ratio:
+    predicted = predict(Work(**work), device)
     return group, predicted.limit, math.log(seconds / predicted.seconds)
 
 

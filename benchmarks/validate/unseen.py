@@ -7,7 +7,8 @@
 The programs were written after the model and without a prediction, and no constant was fitted to them. Their kernels
 are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
 the counts and the times, and a digest of the model's source when they were measured. A kernel on which the model has
-been improved since is no longer unseen: `seen` in that file names its program, and it is left out.
+been improved since is no longer unseen: `seen` in that file names its program and the day, and it is summed up apart.
+`first` keeps what the model said of such programs before.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -33,7 +35,8 @@ from grader.judging.full_size import BLOCKS
 from simt.counting.time_model import Work, find_interval, predict
 
 DATA = DATA_FOLDER / "unseen.json"
-MODEL = ROOT / "simt" / "counting" / "time_model.py"
+MODEL = [ROOT / "simt" / "counting" / name for name in ("time_model.py", "work.py", "compiled.py")]
+MODEL += sorted((ROOT / "simt" / "toolchain" / "disassembly").glob("*.py"))
 DEVICES = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
 WORDS = {True: "yes", False: "NO"}
 MEDIAN, FAR, NEAR_SHARE, HELD_SHARE = 0.15, 0.35, 0.9, 0.9  # the aims
@@ -41,7 +44,7 @@ MEDIAN, FAR, NEAR_SHARE, HELD_SHARE = 0.15, 0.35, 0.9, 0.9  # the aims
 
 def read_data() -> dict:
     """Return the data file; empty parts where there is none."""
-    empty = {"times": {}, "counts": {}, "seen": {}}
+    empty = {"times": {}, "counts": {}, "seen": {}, "first": []}
     return empty | (json.loads(DATA.read_text()) if DATA.is_file() else {})
 
 
@@ -51,7 +54,7 @@ def write_data(data: dict) -> None:
 
 def digest_model() -> str:
     """Return a digest of the model's source."""
-    return hashlib.sha256(MODEL.read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in MODEL)).hexdigest()[:12]
 
 
 def list_programs() -> list[Path]:
@@ -100,48 +103,85 @@ def make_row(launch: dict) -> dict:
 # ---- comparing ----
 
 
-def list_rows(data: dict) -> list[tuple[str, float, float, tuple[float, float], str]]:
-    """Return for each kernel its name, measured and predicted seconds, the interval, and the limit."""
+@dataclass(frozen=True)
+class Row:
+    """A kernel: measured and predicted seconds, the interval, and the limit."""
+
+    name: str
+    measured: float
+    predicted: float
+    interval: tuple[float, float]
+    limit: str
+
+    @property
+    def error(self) -> float:
+        return self.predicted / self.measured - 1
+
+    @property
+    def is_held(self) -> bool:
+        return self.interval[0] <= self.measured <= self.interval[1]
+
+
+def list_rows(data: dict, seen: bool = False) -> list[Row]:
+    """Return the kernels that the model has not met, or those that it was improved on."""
     device = DEVICES[data["machine"]["gpu"]]
     rows = []
     for program, times in data["times"].items():
-        if program in data["seen"]:
+        if (program in data["seen"]) != seen:
             continue
         for (label, time), launch in zip(times.items(), data["counts"][program], strict=True):
             prediction = predict(Work(**launch["work"]), device)
-            name = f"{program}: {label}"
-            rows.append((name, time["cold_ms"] / 1e3, prediction.seconds, find_interval(prediction), prediction.limit))
+            measured, interval = time["cold_ms"] / 1e3, find_interval(prediction)
+            rows.append(Row(f"{program}: {label}", measured, prediction.seconds, interval, prediction.limit))
     return rows
+
+
+def sum_up(rows: list[Row]) -> dict[str, float]:
+    """Return the number of kernels, the median error, and the parts that are near and in their intervals."""
+    return {
+        "kernels": len(rows),
+        "median": statistics.median(abs(row.error) for row in rows),
+        "near": sum(abs(row.error) <= FAR for row in rows) / len(rows),
+        "held": sum(row.is_held for row in rows) / len(rows),
+    }
+
+
+def describe_sum(found: dict[str, float]) -> str:
+    return (
+        f"{found['kernels']} kernels: median error {found['median']:.1%} (aim: at most {MEDIAN:.0%}); within "
+        f"{FAR:.0%}: {found['near']:.0%} (aim {NEAR_SHARE:.0%}); in the interval: "
+        f"{found['held']:.0%} (aim {HELD_SHARE:.0%})."
+    )
 
 
 def compare(data: dict) -> bool:
     """Print the kernels, the worst first, and a summary. Return whether the aims are met."""
-    rows = list_rows(data)
-    errors = {name: predicted / measured - 1 for name, measured, predicted, _, _ in rows}
-    held = {name: low <= measured <= high for name, measured, _, (low, high), _ in rows}
-    table = [
-        [
-            name,
-            *(f"{time * 1e6:,.1f}" for time in (measured, predicted)),
-            f"{errors[name]:+.0%}",
-            limit,
-            WORDS[held[name]],
+    rows, machine = list_rows(data), data["machine"]
+    if rows:
+        table = [
+            [
+                row.name,
+                *(f"{time * 1e6:,.1f}" for time in (row.measured, row.predicted)),
+                f"{row.error:+.0%}",
+                row.limit,
+                WORDS[row.is_held],
+            ]
+            for row in sorted(rows, key=lambda row: -abs(row.error))
         ]
-        for name, measured, predicted, _, limit in sorted(rows, key=lambda row: -abs(errors[row[0]]))
-    ]
-    show_table(["kernel", "measured µs", "predicted µs", "error", "limit", "in the interval"], table)
-    median = statistics.median(abs(error) for error in errors.values())
-    near, inside = sum(abs(error) <= FAR for error in errors.values()), sum(held.values())
-    print(
-        f"\n{len(rows)} kernels: median error {median:.1%} (aim: at most {MEDIAN:.0%}); within {FAR:.0%}: {near} "
-        f"({near / len(rows):.0%}, aim {NEAR_SHARE:.0%}); in the interval: {inside} ({inside / len(rows):.0%}, aim "
-        f"{HELD_SHARE:.0%})."
-    )
-    machine = data["machine"]
+        show_table(["kernel", "measured µs", "predicted µs", "error", "limit", "in the interval"], table)
+        print(f"\nNever met: {describe_sum(sum_up(rows))}")
+        if data["model"] != digest_model():
+            print("The model's source has changed since the kernels were measured.")
+    for first in data["first"]:
+        print(f"Never met on {first['date']}, {first['gpu']}: {describe_sum(first)}")
+    if seen := list_rows(data, seen=True):
+        print(f"Improved on since: {describe_sum(sum_up(seen))}")
     print(f"Measured {machine['date']} on {machine['gpu']}, nvcc {machine['nvcc']}.")
-    if data["model"] != digest_model():
-        print("The model's source has changed since the kernels were measured.")
-    return median <= MEDIAN and near >= NEAR_SHARE * len(rows) and inside >= HELD_SHARE * len(rows)
+    waiting = [program.stem for program in list_programs() if program.stem not in data["times"]]
+    if waiting:
+        print(f"{len(waiting)} programs wait to be measured on a GPU: {', '.join(waiting)}.")
+    found = sum_up(rows) if rows else {"median": 1.0, "near": 0.0, "held": 0.0}
+    return found["median"] <= MEDIAN and found["near"] >= NEAR_SHARE and found["held"] >= HELD_SHARE
 
 
 @click.command(help=__doc__)

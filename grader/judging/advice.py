@@ -211,7 +211,7 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         again=_divide(work.load_sectors * SECTOR, work.block_unique_read),
         sharing=_divide(work.block_unique_read, work.unique_read),
         divisions=find_share(work, "divide32", "divide64"),
-        long=find_share(work, "integer64"),
+        long=find_share(work, "indexing64"),
     )
 
 

@@ -8,9 +8,11 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from simt.counting.compiled import find_compiled, find_copied
 from simt.counting.counters import SECTOR, TRAFFICS, Counters, Launch, Line, Request, Traffic, choose_requests
 from simt.counting.report import Report
 from simt.runtime import library as runtime
+from simt.toolchain.disassembly.accesses import Accesses, read_accesses
 from simt.toolchain.disassembly.blocks import Block, read_blocks
 from simt.toolchain.lines import find_source_lines
 
@@ -73,6 +75,11 @@ def _read_blocks(module: str) -> dict[int, Block]:
     return read_blocks(module)
 
 
+@lru_cache(maxsize=64)
+def _read_accesses(module: str) -> Accesses:
+    return read_accesses(module)
+
+
 def _make_launches(raw: list[dict]) -> list[Launch]:
     places = set()
     for launch in raw:
@@ -105,6 +112,8 @@ def _make_launch(raw: dict, found: dict) -> Launch:
         for spot in raw["spots"]
         if spot["offset"] and str(_BLOCK_ITSELF) in spot["tally"]
     }
+    accesses = _read_accesses(module)
+    copied = find_copied(accesses, {offset: executions for offset, (executions, _) in ran.items()})
     for spot in raw["spots"]:
         here = (raw["file"], spot["line"]) if spot["line"] else found.get((module, spot["offset"] - 1))
         for space, tally in spot["tally"].items():
@@ -113,7 +122,8 @@ def _make_launch(raw: dict, found: dict) -> Launch:
                     _add_meeting(whole, spot, tally)
                     _add_meeting(at(here), spot, tally)
                 else:
-                    _add_block(whole, at, here, spot, ran, blocks, lambda a: found.get((module, a)))
+                    part = copied.get(accesses.loop_of.get(spot["offset"], -1), 1.0)
+                    _add_block(whole, at, here, spot, ran, blocks, part, lambda a: found.get((module, a)))
             elif name := _name_traffic(spot["event"], _SPACES[int(space)]):
                 traffic = Traffic(*tally[:10], lines=tally[11])
                 getattr(whole, name).add(traffic)
@@ -123,9 +133,13 @@ def _make_launch(raw: dict, found: dict) -> Launch:
             own.requests = choose_requests([*own.requests, _make_request(spot, example)])
     sums: dict[str, float] = dict(zip(_TOTALS, raw["sum"]))
     count = math.prod(raw["grid"])
-    unique = [
-        sum(_estimate_array(array[first : first + 6], raw["sampled"], count) for array in raw["arrays"])
+    of_arrays = [
+        [_estimate_array(array[first : first + 6], raw["sampled"], count) for array in raw["arrays"]]
         for first in (0, 6)
+    ]
+    unique = [sum(sectors) for sectors in of_arrays]
+    arrays = [
+        (array[12], array[1], sectors, array[13]) for array, sectors in zip(raw["arrays"], of_arrays[0]) if array[12]
     ]
     bytes_, granules = [[_estimate_pieces(raw, unique[i], i, first, count) for i in range(2)] for first in (0, 4)]
     return Launch(
@@ -135,6 +149,7 @@ def _make_launch(raw: dict, found: dict) -> Launch:
         {name: value for name, value in zip(_TOTALS, raw["deviation"]) if raw["sampled"] < count},
         bytes_[0], bytes_[1], unique[0], unique[1], granules[0], granules[1],
         sums["block_unique_sectors_read"], sums["block_unique_sectors_written"],
+        find_compiled(raw, accesses, copied), arrays,
     )  # fmt: skip
 
 
@@ -174,9 +189,13 @@ def _add_block(
     spot: dict,
     ran: dict[int, tuple[float, float]],
     blocks: dict[int, Block],
+    copied: float,
     line_of,
 ) -> None:
-    """Add the instructions of a basic block to the kernel's counters and to those of their source lines."""
+    """Add the instructions of a basic block to the kernel's counters and to those of their source lines.
+
+    copied: the part of its executions that copies of a loop's body do.
+    """
     tally = spot["tally"][str(_BLOCK_ITSELF)]
     executions, lanes, diverged, arrivals, arrived = tally[0], tally[1], tally[10], tally[12], tally[13]
     for counters in (whole, at(here)):
@@ -192,7 +211,8 @@ def _add_block(
         return
     issued, active = _find_issued(spot["offset"], ran, blocks)
     whole.flops += lanes * block.columns["flops"]
-    for name, value in block.columns.items():
+    indexing = copied * block.columns["indexing"] + (1 - copied) * block.columns["indexing_rolled"]
+    for name, value in (block.columns | {"indexing": indexing, "indexing_rolled": 0.0}).items():
         if value and name != "flops":
             whole.mix[name] = whole.mix.get(name, 0) + lanes * value
     for address, made, flops in block.instructions:

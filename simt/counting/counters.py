@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from simt.counting.compiled import Compiled
 from simt.counting.occupancy import Occupancy, occupancy
 from simt.devices import Device
 
@@ -213,6 +214,8 @@ class Launch:
     unique_bytes_written: distinct bytes of global memory over the launch, the least that DRAM must transfer;
     unique_sectors_…, unique_granules_…: the same in pieces of 32 and 64 bytes (DRAM transfers 64).
     block_unique_sectors_…: the distinct sectors of each block, summed, the least that the L1 caches must fetch.
+    compiled: what nvcc changes of this. read_arrays: of each array that is read, the sectors that loads request, the
+    distinct ones of each block, summed, the distinct ones of all, and the loads of single threads.
     """
 
     kernel: str
@@ -237,6 +240,8 @@ class Launch:
     unique_granules_written: float
     block_unique_sectors_read: float
     block_unique_sectors_written: float
+    compiled: Compiled = field(default_factory=Compiled)
+    read_arrays: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     @property
     def blocks(self) -> int:
@@ -307,7 +312,9 @@ def line_dict(line: Line) -> dict:
 
 def launch_dict(launch: Launch) -> dict:
     """Return a launch for JSON: its fields, counters and lines."""
-    plain = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch) if f.name not in ("counters", "lines")}
+    apart = ("counters", "lines", "compiled")
+    plain = {f.name: getattr(launch, f.name) for f in dataclasses.fields(launch) if f.name not in apart}
+    plain["compiled"] = dataclasses.asdict(launch.compiled)
     plain["counters"] = counters_dict(launch.counters)
     plain["lines"] = [line_dict(line) for line in launch.lines]
     return plain

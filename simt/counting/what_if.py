@@ -14,13 +14,17 @@ from dataclasses import dataclass
 
 from simt.counting.counters import SECTOR, Launch, launch_dict
 from simt.counting.occupancy import occupancy
-from simt.counting.time_model import SCATTERED, Work, instructions, predict
+from simt.counting.time_model import instructions, predict
+from simt.counting.work import SCATTERED, Work
 from simt.devices import DEVICES
 
 WARP = 32
 WIDE = 4  # numbers of 4 bytes that a thread loads at once as a float4
 MANY = 0.25  # of the instructions, from which on a kind of operation is named
-INDEXING = ("instructions", "integer", "integer64", "branch", "divide32", "divide64")  # of Work.mix
+INDEXING = ("instructions", "indexing", "indexing64", "divide32", "divide64")  # of Work.mix
+_BY_WARPS = (
+    "mix", "loads", "load_rounds", "stores", "load_lines", "store_lines", "shared_wavefronts", "shared_requests",
+)  # fmt: skip
 FULL = 8  # blocks per multiprocessor that keep it busy
 
 
@@ -85,6 +89,10 @@ def _without_scattered_loads(work: Work, waste: Waste, gpu: str) -> Work | None:
         load_sectors=ideal,
         load_lines=min(work.load_lines, lines),
         block_unique_read=max(own, min(work.block_unique_read, work.unique_read)),
+        read_again=work.read_again * min(1.0, ideal / work.load_sectors),
+        again_by_block=work.again_by_block * min(1.0, ideal / work.load_sectors),
+        random_by_block=0,
+        random_unique=0,
     )
 
 
@@ -107,7 +115,7 @@ def _without_idle_lanes(work: Work, waste: Waste, gpu: str) -> Work | None:
     if part > 0.9 or work.threads < WARP:
         return None
     # an access of fewer lanes needs fewer sectors already
-    return _scale(work, part, "mix", "loads", "stores", "load_lines", "store_lines", "shared_wavefronts")
+    return _scale(work, part, *_BY_WARPS)
 
 
 def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
@@ -116,7 +124,7 @@ def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
     if used > 0.9:
         return None
     blocks = max(1, math.ceil(work.blocks * work.threads / 256))
-    changed = _scale(work, used, "mix", "loads", "stores", "load_lines", "store_lines", "shared_wavefronts")
+    changed = _scale(work, used, *_BY_WARPS)
     return dataclasses.replace(changed, threads=256, blocks=blocks)
 
 
@@ -185,9 +193,9 @@ def _without_divisions(work: Work, waste: Waste, gpu: str) -> Work | None:
 
 
 def _without_long_indices(work: Work, waste: Waste, gpu: str) -> Work | None:
-    if find_share(work, "integer64") < MANY:
+    if find_share(work, "indexing64") < MANY:
         return None
-    return dataclasses.replace(work, mix=work.mix | {"integer64": 0})
+    return dataclasses.replace(work, mix=work.mix | {"indexing64": 0})
 
 
 def _without_shared_reads(work: Work, waste: Waste, gpu: str) -> Work | None:
@@ -195,7 +203,7 @@ def _without_shared_reads(work: Work, waste: Waste, gpu: str) -> Work | None:
     prediction = predict(work, gpu)
     if prediction.limit != "L1 and shared-memory wavefronts" or work.shared_wavefronts < work.load_lines:
         return None
-    return dataclasses.replace(work, shared_wavefronts=work.shared_wavefronts / 2)
+    return _scale(work, 0.5, "shared_wavefronts", "shared_requests")
 
 
 def _without_narrow_accesses(work: Work, waste: Waste, gpu: str) -> Work | None:
@@ -209,6 +217,8 @@ def _without_narrow_accesses(work: Work, waste: Waste, gpu: str) -> Work | None:
         dense = sectors and bytes_ > 0.8 * sectors * SECTOR and sectors < SCATTERED * ideal
         if dense and lanes and bytes_ / lanes <= 4:
             changed = dataclasses.replace(changed, **{f"{kind}s": requests / WIDE})
+            if kind == "load":
+                changed = dataclasses.replace(changed, load_rounds=work.load_rounds / WIDE)
     if changed is work:
         return None
     indices = {name: value / WIDE if name in INDEXING else value for name, value in work.mix.items()}
@@ -226,14 +236,15 @@ def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
     if not work.block_unique_read or requested < 1.5 * work.block_unique_read or work.are_loads_scattered:
         return None
     part = work.block_unique_read / requested
-    return _scale(work, part, "loads", "load_sectors", "load_lines")
+    return dataclasses.replace(_scale(work, part, "loads", "load_rounds", "load_sectors", "load_lines"), read_again=0)
 
 
 def _without_small_tiles(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Blocks read what other blocks read too: twice the tile in both directions halves that."""
     if work.block_unique_read < 4 * max(work.unique_read, 1.0) or work.are_loads_scattered:
         return None
-    return _scale(work, 0.5, "block_unique_read", "load_sectors", "load_lines", "loads")
+    halved = ("block_unique_read", "load_sectors", "load_lines", "loads", "load_rounds", "read_again", "again_by_block")
+    return _scale(work, 0.5, *halved)
 
 
 def _scale(work: Work, factor: float, *names: str) -> Work:

@@ -296,11 +296,14 @@ void Counter::end() {
     counting_->met_array[i] = counting_->met_array[i] || met_array_[i];
   counting_->sampled += sampled_;
   counting_->arrays.resize(arrays_.size());
-  for (std::size_t a = 0; a < arrays_.size(); ++a)
+  for (std::size_t a = 0; a < arrays_.size(); ++a) {
+    counting_->arrays[a].requested += arrays_[a].requested;
+    counting_->arrays[a].lanes += arrays_[a].lanes;
     for (unsigned i = 0; i < 2; ++i) {
       counting_->arrays[a].counted[i] += arrays_[a].counted[i];
       counting_->arrays[a].estimated[i] += arrays_[a].estimated[i];
     }
+  }
   counting_->touched.add_blocks(all_touched_);
   all_touched_.clear();
 }

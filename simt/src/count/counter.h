@@ -160,8 +160,9 @@ struct Path : Goal {
 struct Counting;
 
 // Sectors of one array that blocks read, and wrote, summed over blocks: of those counted, and estimated for the grid.
+// requested, lanes: by loads, and by how many threads, estimated, each time.
 struct ArraySectors {
-  double counted[2] = {}, estimated[2] = {};
+  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0;
 };
 
 // The counting of one worker.
@@ -226,6 +227,7 @@ class Counter final : public CountObserver {
   void flush(Spot& spot);
   void flush(Spot& spot, Pattern& pattern);
   void flush_all();
+  std::size_t array_of(std::uint64_t address) const;
   void learn_edges();
   void note_touched();
   void consume(Block& block, bool all);

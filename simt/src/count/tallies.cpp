@@ -1,4 +1,6 @@
 // Adds up the number and the cost of requests and blocks: sums per place in the code, and totals of the launch.
+#include <algorithm>
+
 #include "count/counter.h"
 
 namespace simt {
@@ -18,6 +20,12 @@ void Tally::add(const Tally& other) {
   lines += other.lines;
   arrivals += other.arrivals;
   arrived += other.arrived;
+}
+
+// Of `arrays_`: the first is for what lies below all arrays.
+std::size_t Counter::array_of(std::uint64_t address) const {
+  const auto& starts = counting_->starts;
+  return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), address) - starts.begin());
 }
 
 void Counter::flush(Spot& spot, Pattern& pattern) {
@@ -47,6 +55,11 @@ void Counter::flush(Spot& spot, Pattern& pattern) {
   if (pattern.space == Space::global) {
     now_[global_requests] += times;
     now_[global_sectors] += times * cost.sectors;
+    if (spot.event == Event::read) {
+      ArraySectors& array = arrays_[array_of(pattern.base)];
+      array.requested += weighted * cost.sectors;
+      array.lanes += weighted * lanes;
+    }
   } else if (pattern.space == Space::shared) {
     now_[shared_requests] += times;
     now_[shared_wavefronts] += times * cost.wavefronts;

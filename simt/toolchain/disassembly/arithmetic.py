@@ -9,12 +9,15 @@ from simt.toolchain.disassembly.decoding import BLOCK_PROBE, PROBE, Function, In
 
 # The counts per basic block, in the order of the list. calls: of functions that belong neither to the language nor to
 # arithmetic. Library functions have their own columns because a GPU needs other instructions for each. So do 64-bit
-# integers and integer divisions, because a GPU needs several instructions for them.
+# integers and integer divisions, because a GPU needs several instructions for them. indexing: integer instructions and
+# branches that nvcc generates (indexing.py); indexing_rolled: the same where a loop turns too few times for the copies
+# that nvcc makes of its body; indexing64: those beyond, because integers have 64 bits.
 COLUMNS = (
     "instructions", "flops", "fp32_add", "fp32_mul", "fp32_fma", "fp32_div", "fp32_sqrt", "fp32_exp", "fp32_log",
     "fp32_trig", "fp32_tanh", "fp32_pow", "fp32_fast", "fp32_other", "fp64_add", "fp64_mul", "fp64_fma", "fp64_div",
     "fp64_sqrt", "fp64_other", "convert", "integer",
     "branch", "calls", "integer64", "divide32", "divide64", "fp32_special",
+    "indexing", "indexing_rolled", "indexing64",
 )  # fmt: skip
 # Floating-point operations that an H200 executes per operation (nvcc 13, -O3, by ncu: benchmarks/micro/special.cu,
 # division.cu), in its arithmetic units, without the special-function unit. "other" is an assumption.
@@ -173,6 +176,11 @@ def _count_call(callee: str) -> dict[str, float]:
     if not single and what not in ("fma", "sqrt"):
         what = "other"
     return {"instructions": 1.0, f"{'fp32' if single else 'fp64'}_{what}": 1.0, "flops": float(FLOPS[what])}
+
+
+def is_known_call(callee: str) -> bool:
+    """Return whether a function is inlined on a GPU: it belongs to the language, to arithmetic, or to simt."""
+    return "calls" not in _count_call(callee)
 
 
 def count_own_function(callee: str) -> dict[str, float] | None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from simt.toolchain.disassembly.accesses import format_accesses
 from simt.toolchain.disassembly.addresses import fold_addresses, fold_operands
 from simt.toolchain.disassembly.arithmetic import COLUMNS, count_instruction, count_issued, find_fused
 from simt.toolchain.disassembly.control_flow import find_predicated, find_reached
@@ -25,6 +26,8 @@ from simt.toolchain.disassembly.decoding import (
     is_jump,
     read_functions,
 )
+from simt.toolchain.disassembly.indexing import count_indexing, follow_values
+from simt.toolchain.disassembly.values import Values
 
 
 @dataclass
@@ -87,6 +90,17 @@ def _format_blocks(function: Function, number: int, stand_ins: dict[int, int]) -
     reached = {i: find_reached(code, i, set(probes)) for i in probes}
     offsets = {i: f"{find_return_address(code, stand_ins.get(i, i)):x}" for i in probes}
     under = find_predicated(code, reached, costs)
+    values = follow_values(code)
+    jumps = _find_predicated_jumps(code, reached, under)
+    for at, made in enumerate(count_indexing(values, costs, jumps)):
+        costs[at] = costs[at] | {
+            "indexing": made.issued,
+            "indexing_rolled": made.rolled,
+            "indexing64": made.wide,
+        }
+    if values:
+        yield from format_accesses(values, reached, under)
+        yield from _format_loops(values, reached, offsets)
     for i, (share, following, ends, is_open) in reached.items():
         total = dict.fromkeys(COLUMNS, 0.0)
         for at, part in share.items():
@@ -103,6 +117,27 @@ def _format_blocks(function: Function, number: int, stand_ins: dict[int, int]) -
             for at, part in sorted(share.items())
         ]
         yield "at " + " ".join(f"{code[at].address:x}:{issued:.4g}:{flops:.4g}" for at, issued, flops in ran if issued)
+
+
+def _format_loops(values: Values, reached: dict, offsets: dict[int, str]) -> Iterable[str]:
+    """Return a line for each loop: its number, the probe that each turn calls first, those that are called before it,
+    and then those of the blocks of which it is the innermost loop.
+    """
+    graph = values.graph
+    for loop in graph.all_loops:
+        inside = [i for i in reached if graph.block_of[i] in loop.blocks]
+        if not inside:
+            continue
+        first = min(inside, key=lambda i: (graph.position.get(graph.block_of[i], 0), i))
+        before = ",".join(offsets[i] for i in reached if i not in inside and first in reached[i][1]) or "-"
+        own = [offsets[i] for i in inside if graph.innermost[graph.block_of[i]] is loop]
+        yield f"loop {graph.number(loop)} {offsets[first]} {before} " + " ".join(own)
+
+
+def _find_predicated_jumps(code: list[Instruction], reached: dict, under: dict[int, int]) -> set[int]:
+    """Return the indices of the jumps around blocks that a GPU predicates."""
+    parents = set(under.values())
+    return {at for i in parents for at in reached[i][0] if is_jump(code[at].name)}
 
 
 # ---- probes that another probe replaces ----

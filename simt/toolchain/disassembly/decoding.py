@@ -12,6 +12,7 @@ PROBE = re.compile(
 )  # and calls that a GPU does not need
 BLOCK_PROBE = "__sanitizer_cov_trace_pc"
 ACCESS_PROBE = re.compile(r"__tsan_(?:volatile_)?(?:read|write)\d+\b")
+ANY_ACCESS_PROBE = re.compile(r"__tsan_(?:volatile_|unaligned_)?(?:read|write)(?:\d+|_range)\b")
 _NEVER_RETURNS = re.compile(
     r"device_assert|simt::trap|4simt4trap|misused|__cxa_throw|__cxa_rethrow|__cxa_bad|terminate|_Unwind_Resume|abort|__throw_|__assert_fail|"
     r"CheckFail|__stack_chk_fail"
@@ -27,6 +28,7 @@ class Instruction:
     target: int = -1  # index of the instruction to which it may jump; -1: none
     callee: str = ""  # the function that it calls
     open: bool = False  # whether it jumps to a place that is only known at run time
+    symbol: str = ""  # the variable whose address it names, relative to the instruction's own
 
 
 @dataclass
@@ -51,6 +53,7 @@ def read_functions(extension: Path) -> list[Function]:
 
 _HEAD = re.compile(r"^([0-9a-f]+) <(.+)>:$")
 _LINE = re.compile(r"^ *([0-9a-f]+):\t(\S+) *(.*)$")
+_SYMBOL = re.compile(r"# [0-9a-f]+ <([^>]*)>")
 _PLACE = re.compile(r"^([0-9a-f]+) <([^>]*)>$")
 _COLD = re.compile(r"\.cold(\.\d+)?$")
 _PREFIX = ("lock", "rep", "repz", "repnz", "bnd", "notrack", "data16")
@@ -65,11 +68,12 @@ def _parse_functions(text: str) -> list[Function]:
             parts.append(current)
         elif parts and (match := _LINE.match(line)):
             name, operands = match[2], match[3].split("#")[0].split("//")[0].strip()
+            symbol = _SYMBOL.search(match[3])
             while name in _PREFIX and operands:
                 name, _, operands = operands.partition(" ")
                 operands = operands.strip()
             address = int(match[1], 16)
-            current.instructions.append(Instruction(address, name, operands))
+            current.instructions.append(Instruction(address, name, operands, symbol=symbol[1] if symbol else ""))
             current.ranges[-1] = (current.ranges[-1][0], address + 1)
     functions = [part for part in parts if not _COLD.search(part.name)]
     of_name = {function.name: function for function in functions}

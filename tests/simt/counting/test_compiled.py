@@ -1,0 +1,182 @@
+"""What nvcc makes of the counted code: instructions against ncu's counts, and accesses against nvcc's machine code.
+
+The numbers for nvcc come from the machine code that nvcc 13 generates for sm_90 for these kernels: of a loop whose step
+is constant it makes copies of the body, with all loads first; of one that steps by blockDim.x it makes none.
+"""
+
+import dataclasses
+import json
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+import torch
+
+import simt
+from simt.counting.time_model import Work, instructions, predict
+
+DATA = Path(__file__).resolve().parents[3] / "benchmarks" / "data"
+N = 64
+
+KERNELS = """
+__global__ void one_by_one(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += x[i * 32 + threadIdx.x];
+  y[threadIdx.x] = sum;
+}
+__global__ void exponentials(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += expf(x[i * 32 + threadIdx.x]);
+  y[threadIdx.x] = sum;
+}
+__global__ void by_blocks(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < 32 * n; i += blockDim.x) sum += x[i];
+  y[threadIdx.x] = sum;
+}
+__global__ void stored_between(const float* x, float* y, int n) {
+  for (int i = 0; i < n; i++) y[i * 32 + threadIdx.x] = x[i * 32 + threadIdx.x];
+}
+__global__ void chased(const float* x, float* y, int n) {
+  const int* next = (const int*)x;
+  int at = 0;
+  for (int i = 0; i < n; i++) at = next[at];
+  y[threadIdx.x] = at;
+}
+__global__ void three_turns(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n / 21; i++) sum += x[i * 32 + threadIdx.x];
+  y[threadIdx.x] = sum;
+}
+__global__ void side_by_side(const float* x, float* y, int n) {
+  const float* p = x + threadIdx.x;
+  y[threadIdx.x] = p[0] + p[32] + p[64] + p[96] + p[128] + p[160] + p[192] + p[224];
+}
+template <int WIDTH>
+__device__ float rows(const float* x) {
+  __shared__ float tile[32][WIDTH];
+  for (int i = 0; i < 32; i++) tile[i][threadIdx.x] = x[i * 32 + threadIdx.x];
+  __syncthreads();
+  float sum = 0;
+  for (int k = 0; k < 32; k++) sum += tile[threadIdx.x][k];
+  return sum;
+}
+__global__ void rows_of_32(const float* x, float* y, int n) { y[threadIdx.x] = rows<32>(x); }
+__global__ void rows_of_33(const float* x, float* y, int n) { y[threadIdx.x] = rows<33>(x); }
+__global__ void rows_of_34(const float* x, float* y, int n) { y[threadIdx.x] = rows<34>(x); }
+__global__ void one_counter(const float* x, float* y, int n) { atomicAdd((int*)y, n); }
+__global__ void counters_by_thread(const float* x, float* y, int n) { atomicAdd((int*)y + threadIdx.x / 32, n); }
+__global__ void one_float(const float* x, float* y, int n) { atomicAdd(y, 1.0f); }
+"""
+NAMES = [line.split("void ")[1].split("(")[0] for line in KERNELS.splitlines() if line.startswith("__global__")]
+
+
+@pytest.fixture(scope="module")
+def module():
+    arguments = "(x.data_ptr<float>(), y.data_ptr<float>(), 64)"
+    text, declared = KERNELS, ""
+    for name in NAMES:
+        head = f"void run_{name}(torch::Tensor x, torch::Tensor y)"
+        text += f"{head} {{ {name}<<<1, 32>>>{arguments}; }}\n"
+        declared += f"{head};\n"
+    return simt.load_inline("test_compiled", declared, text, functions=[f"run_{name}" for name in NAMES])
+
+
+def count(module, name):
+    x, y = torch.zeros(32 * N), torch.zeros(32 * N)
+    with simt.count() as report:
+        getattr(module, f"run_{name}")(x, y)
+    (launch,) = report.launches
+    return launch
+
+
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("one_by_one", N / 4),  # copies, of which four loads are under way at once
+        ("exponentials", N / 4),
+        ("by_blocks", N),
+        ("stored_between", N),  # a store may change what is loaded next
+        ("chased", N),
+        ("three_turns", 3),  # too few for the copies
+        ("side_by_side", 2),
+    ],
+)
+def test_loads_that_are_under_way_together(module, name, rounds):
+    """Does a warp wait once for the loads that nvcc places before their use, and for each of the others?"""
+    assert count(module, name).compiled.load_rounds == pytest.approx(rounds)
+
+
+@pytest.mark.parametrize(("name", "words"), [("rows_of_32", 4), ("rows_of_33", 1), ("rows_of_34", 2)])
+def test_neighbouring_words_of_shared_memory_are_loaded_at_once(module, name, words):
+    """Does nvcc load as many words at once as the rows' length keeps aligned?"""
+    joined = count(module, name).compiled.joined_requests
+    assert joined == pytest.approx(32 - 32 / words)
+
+
+def test_joined_loads_keep_their_conflicts(module):
+    """Do 32 lanes that read rows of 32 words from one bank still take 32 passes for each load of 16 bytes?"""
+    launch = count(module, "rows_of_32")
+    loads = launch.counters.shared_loads
+    assert loads.wavefronts == 32 * 32  # one word at a time
+    assert loads.wavefronts - launch.compiled.joined_wavefronts == pytest.approx(8 * 32)
+
+
+def test_a_warps_integers_are_added_up_first(module):
+    """Is one address for all threads known as such, and one that depends on the thread not?"""
+    assert count(module, "one_counter").compiled.joined_atomics == 31
+    assert count(module, "counters_by_thread").compiled.joined_atomics == 0
+    assert count(module, "one_float").compiled.joined_atomics == 0
+
+
+def test_floats_are_added_one_after_the_other(module):
+    """Are the lanes that add floats to one address counted, and do they take three times as long as integers, as
+    measured (benchmarks/micro/atomics.cu: "one float" and "maximum")?
+    """
+    floats = Work.of(count(module, "one_float"))
+    assert floats.float_atomics == 32
+    seconds = predict(floats).terms["atomics"]
+    assert seconds == pytest.approx(32 * 7.36e-3 / 2**22, rel=0.02)
+    integers = dataclasses.replace(floats, float_atomics=0)
+    assert 2.5 < seconds / predict(integers).terms["atomics"] < 3.5
+
+
+def test_random_places_are_told_from_rows():
+    """Is what threads read at random places of an array, and other blocks again, known as that?"""
+    text = """
+    __global__ void gather(const float* x, const int* at, float* y) {
+      int i = blockIdx.x * 256 + threadIdx.x;
+      y[i] = x[at[i]];
+    }
+    void run(torch::Tensor x, torch::Tensor at, torch::Tensor y) {
+      gather<<<y.numel() / 256, 256>>>(x.data_ptr<float>(), at.data_ptr<int>(), y.data_ptr<float>());
+    }
+    """
+    declared = "void run(torch::Tensor x, torch::Tensor at, torch::Tensor y);"
+    module = simt.load_inline("test_gather", declared, text, functions=["run"])
+    n = 1 << 16
+    x, y = torch.zeros(n), torch.zeros(n)
+    drawn = torch.randint(n, (n,), generator=torch.Generator().manual_seed(1), dtype=torch.int32)
+    work = []
+    for at in (drawn, torch.arange(n, dtype=torch.int32)):
+        with simt.count() as report:
+            module.run(x, at, y)
+        work.append(Work.of(report.launches[0]))
+    random, rows = work
+    # 256 threads meet nearly 256 of 8,192 sectors, in each of 256 blocks
+    assert random.random_by_block == pytest.approx(32 * n, rel=0.03)
+    assert random.random_unique == pytest.approx(4 * n, rel=0.01)
+    assert rows.random_by_block == 0
+
+
+@pytest.mark.skipif(not (DATA / "ncu.json").exists(), reason="benchmarks/data/ncu.json is missing")
+def test_instructions_are_near_ncus():
+    """Over the micro-kernels, are the predicted instructions within 15 % of those that ncu counted, in the median?"""
+    programs = json.loads((DATA / "ncu.json").read_text())["programs"]
+    known = {f"{name}: {row['label']}": row for name, program in programs.items() for row in program["large"]}
+    rows = [row for row in json.loads((DATA / "model.json").read_text())["rows"] if row["name"] in known]
+    errors = [math.log(instructions(Work(**row["work"]))[0] / known[row["name"]]["instructions"]) for row in rows]
+    assert len(errors) > 200
+    assert statistics.median(abs(error) for error in errors) < 0.15
+    assert abs(statistics.median(errors)) < 0.06
