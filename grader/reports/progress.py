@@ -284,6 +284,8 @@ def _record(state: State, name: str, mark: Mark) -> list[str]:
     if mark.rank() <= before.rank():
         return []
     entry.best = mark
+    if mark.outcome is Outcome.passed and before.outcome is not Outcome.passed:
+        return [f"{name} is solved."]
     return [f"{name}: best result so far: {mark} (before: {before})."]
 
 

@@ -128,6 +128,13 @@ def test_what_says_nothing_of_the_student_is_not_kept(file):
     assert best()["conv2d"] == progress.NOT_TRIED and not file.exists()
 
 
+def test_a_pass_after_failures_is_solved(file):
+    """Is the first pass told as that, and only a faster one as a better result?"""
+    progress.note(made(failed="build", sha="a"))
+    assert progress.note(made(sha="b")).startswith("conv2d is solved.")
+    assert progress.note(made(sha="c")) == ""
+
+
 def test_the_same_file_again_is_no_further_try(file):
     for sha in "aabba":
         progress.note(made(failed="build", sha=sha))
