@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from simt.counting.compiled import LOADS_AT_ONCE
 from simt.counting.counters import SECTOR
 from simt.counting.occupancy import occupancy
 from simt.counting.work import Work as Work
@@ -287,9 +288,13 @@ def _predict_atomics(work: Work, chip: Device, constants: Constants) -> float:
 def _predict_latency(
     work: Work, gpu: Gpu, chip: Device, resident: int, total: float, moved: dict, clock: float, constants: Constants
 ) -> float:
-    """Return the lifetime of a warp times the number of warps that run one after the other (Little's law)."""
+    """Return the lifetime of a warp times the number of warps that run one after the other (Little's law).
+
+    Where it is not known which loads are under way together (not x86), those between two stores are.
+    """
     warps = work.warps
-    rounds = work.load_rounds / warps
+    loads, stores = work.loads / warps, (work.stores + work.atomics) / warps
+    rounds = work.load_rounds / warps or max(min(loads, stores), loads / LOADS_AT_ONCE, min(loads, 1.0))
     in_l2 = max(0.0, 1 - moved["in_l1"] - moved["in_dram"])
     load_cycles = (
         moved["in_l1"] * gpu.l1_cycles + in_l2 * gpu.l2_cycles + min(1.0, moved["in_dram"]) * gpu.dram_ns * 1e-9 * clock

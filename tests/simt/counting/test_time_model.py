@@ -93,6 +93,14 @@ def test_a_dependent_chain_on_one_warp_is_latency():
     assert 0.7 < found.seconds / (loads * GPUS["H200"].dram_ns * 1e-9) < 1.5
 
 
+def test_loads_cost_latency_where_nothing_is_known_of_the_code():
+    """Does a warp's load that no round is known for still take the latency of DRAM?"""
+    known = Work(1, 32, 0, loads=1, load_rounds=1, load_sectors=4, load_lines=1, unique_read=128, block_unique_read=128)
+    unknown = dataclasses.replace(known, load_rounds=0)
+    assert predict(unknown, "H200").terms["latency"] == predict(known, "H200").terms["latency"]
+    assert predict(unknown, "H200").terms["latency"] > GPUS["H200"].dram_ns * 1e-9
+
+
 def test_an_empty_kernel_is_its_launch():
     """Is a kernel without work limited by its launch?"""
     assert predict(Work(1, 32, 0), "H200").limit == "launch overhead"
