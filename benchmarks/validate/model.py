@@ -51,20 +51,12 @@ FITTED = {
 }
 
 # Why a prediction is far off, as ncu shows.
-_LOOPS = "nvcc makes 1.1 times the instructions, and their registers limit an SM to 48 warps instead of 64"
+_LOOPS = "its registers limit an SM to 48 warps instead of 64"
 REASONS = {
     "conv2d: conv2d_kernel": _LOOPS,
     "conv_groupnorm_logsumexp: conv2d_kernel": _LOOPS,
     "conv_sigmoid_groupnorm: conv_bias_scale_sigmoid_kernel": _LOOPS,
-    "im2col_conv: matmul_kernel": (
-        _TILE := "2.5 times nvcc's instructions are counted: g++ does not unroll the loop over a tile"
-    ),
-    "conv_groupnorm_maxpool: matmul_kernel": _TILE,
-    "atomics: one counter": (_SUM := "nvcc adds up a warp's values first"),
-    "atomics: one sum": _SUM,
-    "atomics: one float": "L2 takes three times as long to add floats where all lanes use one address",
-    "gather: scatter words": (_RANDOM := "blocks use random places of an array that L2 cannot hold, again and again"),
-    "gather: gather words": _RANDOM,
+    "gather: scatter words": "blocks write to random places of an array that L2 cannot hold, again and again",
     "conv_sigmoid_groupnorm: normalise_kernel": (
         "reads and writes one array, in rows that start inside a sector: 1.5 times as long as a copy to another array"
     ),

@@ -3,12 +3,13 @@
     python benchmarks/validate/unseen.py              predict, compare, print; exit status 1 where an aim is missed
     python benchmarks/validate/unseen.py --count      count the kernels with simt first (a few minutes)
     python benchmarks/validate/unseen.py --measure    on a GPU: time them first, with L2 flushed, medians of 20
+    python benchmarks/validate/unseen.py --met        keep what the model says of them, and call them seen
 
 The programs were written after the model and without a prediction, and no constant was fitted to them. Their kernels
 are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
 the counts and the times, and a digest of the model's source when they were measured. A kernel on which the model has
-been improved since is no longer unseen: `seen` in that file names its program and the day, and it is summed up apart.
-`first` keeps what the model said of such programs before.
+been improved since is no longer unseen: --met, before that, puts its program and the day into `seen`, and what the
+model said until then into `first`.
 """
 
 from __future__ import annotations
@@ -100,6 +101,14 @@ def make_row(launch: dict) -> dict:
     return {"kernel": launch["kernel"], "work": work}
 
 
+def meet(data: dict) -> None:
+    """Call what was measured seen, and keep what the model says of it so far."""
+    if rows := list_rows(data):
+        machine = describe_machine()
+        data["first"].append({"date": machine["date"], "gpu": data["machine"]["gpu"]} | sum_up(rows))
+        data["seen"] |= {name: machine["date"] for name in data["times"] if name not in data["seen"]}
+
+
 # ---- comparing ----
 
 
@@ -187,7 +196,8 @@ def compare(data: dict) -> bool:
 @click.command(help=__doc__)
 @click.option("--measure", "measured", is_flag=True, help="Time the kernels on this machine's GPU.")
 @click.option("--count", "counts", is_flag=True, help="Count the kernels with simt.")
-def main(measured: bool, counts: bool) -> None:
+@click.option("--met", is_flag=True, help="Keep what the model says of the kernels, and call them seen.")
+def main(measured: bool, counts: bool, met: bool) -> None:
     data = read_data()
     if measured:
         measure(data)
@@ -199,6 +209,9 @@ def main(measured: bool, counts: bool) -> None:
     if not data["times"] or not data["counts"]:
         missing = "measured: run it with --measure on a GPU" if not data["times"] else "counted: run it with --count"
         raise click.ClickException(f"The kernels have not been {missing}.")
+    if met:
+        meet(data)
+        write_data(data)
     sys.exit(0 if compare(data) else 1)
 
 

@@ -82,8 +82,11 @@ _INSIDE = (
 
 @dataclass(frozen=True)
 class Constants:
-    """Constants that no datasheet gives. Measured on an H200 if a micro-kernel isolates them, else fitted
-    (benchmarks/validate/model.py).
+    """Constants that no datasheet gives. Measured on an H200 if a micro-kernel isolates them, else fitted.
+
+    Those that name a file of benchmarks/unseen are fitted to that kernel on an H100; issue_part, start_cycles, inside
+    and together to the micro-kernels, the steps of kernels_ref and benchmarks/unseen at once. To the micro-kernels
+    alone benchmarks/validate/model.py --fit finds 0.8, 300, 4 and 3, with which these err by 7 % too.
     """
 
     launch: float = 1.5e-6  # seconds that an empty kernel takes (launches.cu)
@@ -95,14 +98,19 @@ class Constants:
     # written, which reads them first (store stride 32)
     strided_reads: float = 1.13
     part_writes: float = 2.6
-    random_reads: float = 1.6  # DRAM's time at random places, relative to a stream's (gather.cu: gather words)
+    random_reads: float = (
+        1.6  # DRAM's time at random places, relative to a stream's; fitted (lookups.cu: random elements)
+    )
     part_sector: float = 4.0  # L2's time to write a part of a sector, relative to a whole one (transpose.cu: rows read)
-    halves: float = 2.1  # times the sectors that would be enough, from which on that time counts
+    halves: float = (
+        2.1  # times the sectors that would be enough, from which on that time counts; fitted (upsampling.cu)
+    )
     atomic_ns: float = 0.6  # per sector, if addresses are served in turn (atomics.cu: one counter per lane)
     atomic_spread: float = 640.0  # bytes of neighbouring addresses that one slice of L2 serves (atomics.cu)
-    constant_pass: float = 2.0  # clocks for each further address of a request to constant memory; fitted
+    constant_pass: float = 2.0  # clocks for a further address of a request; fitted (lookups.cu: table in constant)
     float_ns: float = 1.75  # for adding one float after another at one address (atomics.cu: one float)
-    # instructions and cycles to try to add a float in shared memory: it is loaded, added to, and exchanged if unchanged
+    # instructions and cycles to try to add a float in shared memory: it is loaded, added to, and exchanged if
+    # unchanged; fitted (row_reductions.cu: norm, shared atomics)
     shared_float: float = 5.0
     shared_float_cycles: float = 250.0
     start_cycles: float = 150.0  # to start a warp: its launch, parameters and first instructions; fitted

@@ -55,7 +55,8 @@ std::string written(const Counting::Found& found) {
 }
 
 // Read, then written: sectors of the counted blocks, estimated for the grid, distinct ones, from first to last; those
-// that more than half of the blocks touched, and by how many blocks. Then how many loads requested, and in how many threads.
+// that more than half of the blocks touched, and by how many blocks. Then how many loads requested, and in how many
+// threads.
 std::string written(const CountedLaunch::Array& array) {
   std::vector<double> all;
   for (unsigned i = 0; i < 2; ++i)

@@ -74,7 +74,7 @@ SLOW = {
         "<<<n / 1024, 1024>>>",
         "remove those that order nothing",
     ),
-    "in_double": (
+    "in_double": (  # four chains: one chain in float takes as long (benchmarks/micro/fma.cu, measured)
         # four chains: of one, each step waits for the last, and float takes as long (measured: micro/fma.cu)
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;\n"
         "double a = x[i], b = -a, c = a + 1, d = a;\n"
