@@ -76,22 +76,6 @@ __global__ void new_token_part(const float* q, const float* k, const float* v, f
   if (tid == 0) softmax[head * SPLITS + blockIdx.x] = make_float2(shared_largest, shared_total);
 }
 
-// The eight parts of each head put together.
-__global__ void merge_parts(const float* part, const float2* softmax, float* out, int total) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= total) return;
-  int head = i / D, d = i % D;
-  float largest = -INFINITY, sum = 0.0f, weights = 0.0f;
-  for (int s = 0; s < SPLITS; s++) largest = fmaxf(largest, softmax[head * SPLITS + s].x);
-  for (int s = 0; s < SPLITS; s++) {
-    float2 own = softmax[head * SPLITS + s];
-    float scale = expf(own.x - largest);
-    sum += scale * part[(head * SPLITS + s) * D + d];
-    weights += scale * own.y;
-  }
-  out[i] = sum / weights;
-}
-
 // New keys and values to the places in the store that a list tells.
 __global__ void append_to_store(const float4* key, const float4* value, const int* slot, float4* keys, float4* values,
                                 int total) {
@@ -176,7 +160,6 @@ int main(int argc, char** argv) {
   measure("new token, parts", [&] {
     new_token_part<<<dim3(SPLITS, heads), 128, n / SPLITS * sizeof(float)>>>(q, k, v, part, (float2*)softmax, n);
   });
-  measure("new token, merged", [&] { merge_parts<<<heads * D / 128, 128>>>(part, (float2*)softmax, out, heads * D); });
   measure("to the store", [&] {
     append_to_store<<<total / 4 / 256, 256>>>((float4*)q, (float4*)out, token, (float4*)k, (float4*)v, total / 4);
   });

@@ -1,4 +1,4 @@
-// Products of matrices that are long, thin, symmetric, triangular, diagonal, many, of halves or of doubles.
+// Products of matrices that are long, thin, symmetric, triangular, many, of halves or of doubles.
 // sizes: 64 1024 (the side)
 #include <cuda_fp16.h>
 
@@ -36,13 +36,6 @@ __global__ void split_length(const float* a, const float* b, float* c, int lengt
     __syncthreads();
   }
   atomicAdd(&c[ty * 32 + tx], sum);
-}
-
-// The numbers of a diagonal times the rows of a matrix.
-__global__ void diagonal_times(float* diagonal, float* b, float* c, int n) {
-  int column = blockIdx.x * blockDim.x + threadIdx.x;
-  int row = blockIdx.y * blockDim.y + threadIdx.y;
-  if (row < n && column < n) c[row * n + column] = diagonal[row] * b[row * n + column];
 }
 
 // Only the upper half of the first matrix is there: the thread looks on the right side of the diagonal.
@@ -137,13 +130,12 @@ __global__ void kronecker(const float* a, const float* b, float* c, int m, int t
 }
 
 int main(int argc, char** argv) {
-  const int n = size_of_run(argc, argv, 64), rows = 256 * n, length = 128 * n, wide = 4 * n, many = 4 * n;
-  const size_t most = std::max((size_t)wide * wide, (size_t)many * SMALL * SMALL);
+  const int n = size_of_run(argc, argv, 64), rows = 256 * n, length = 128 * n, many = 4 * n;
+  const size_t most = std::max((size_t)16 * n * n, (size_t)many * SMALL * SMALL);
   float *a = memory<float>(most), *b = memory<float>(most), *c = memory<float>(most);
   const dim3 sixteen(16, 16), by_16(n / 16, n / 16), flat(32, 8), by_flat(n / 32, n / 8);
   measure("tall and thin", [&] { tall_and_thin<<<rows / 256, 256>>>(a, b, c, rows); });
   measure("length split", [&] { split_length<<<length / 512, dim3(32, 32)>>>(a, b, c, length, 512); });
-  measure("diagonal", [&] { diagonal_times<<<dim3(wide / 32, wide / 8), flat>>>(a, b, c, wide); });
   measure("symmetric", [&] { symmetric_product<<<by_16, sixteen>>>(a, b, c, n); });
   measure("lower triangles", [&] { lower_times_lower<<<by_flat, flat>>>(a, b, c, n); });
   measure("many of 48 x 48", [&] { many_of_48<<<many, 256>>>(a, b, c); });

@@ -137,25 +137,6 @@ __global__ void peaks(float* x, float* y, int n) {
   y[i] = peak ? x[i] : 0.0f;
 }
 
-// Of everything, the largest: each warp makes one atomic of 64 bits.
-__global__ void argmax_of_all(const float4* x, unsigned long long* best, int n) {
-  unsigned long long own = 0;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    float4 v = x[i];
-    float parts[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      unsigned long long packed = (unsigned long long)__float_as_uint(parts[k]) << 32 | (4 * i + k);
-      own = packed > own ? packed : own;
-    }
-  }
-  for (int offset = 16; offset > 0; offset /= 2) {
-    unsigned long long other = __shfl_down_sync(0xffffffff, own, offset);
-    own = other > own ? other : own;
-  }
-  if (threadIdx.x % 32 == 0) atomicMax(best, own);
-}
-
 // Does a row have an element beyond a limit? Its threads vote at a barrier, and stop at the first that has.
 __global__ void any_beyond(const float* x, int* found, float limit) {
   int any = 0;
@@ -180,6 +161,5 @@ int main(int argc, char** argv) {
   measure("two experts", [&] { two_experts<<<tokens / 8, 256>>>((float2*)x, (int2*)y, (float2*)weight, tokens); });
   measure("radix selection", [&] { radix_select<<<rows, 256>>>((unsigned*)x, (unsigned*)y); });
   measure("peaks", [&] { peaks<<<n / 256, 256>>>(x, y, n); });
-  measure("largest of all", [&] { argmax_of_all<<<264, 256>>>((float4*)x, (unsigned long long*)weight, n / 4); });
   measure("any beyond", [&] { any_beyond<<<rows, 256>>>(x, place, 0.998f); });
 }

@@ -1,4 +1,4 @@
-// What grows along rows, columns and images: products, masked and reversed sums, smallest so far, integral images.
+// What grows along rows, columns and images: products, masked and reversed sums, sums of segments, integral images.
 // sizes: 32 6144 (rows of 2048 floats)
 #include "../micro/micro.h"
 
@@ -87,22 +87,6 @@ __global__ void segmented_scan(const float* x, const unsigned char* flags, float
   y[i] = sums[tid];
 }
 
-// The smallest so far and where it was, a thread a row.
-__global__ void cummin_with_place(float* x, float* smallest, int* place, int rows) {
-  int row = blockIdx.x * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  float least = x[row * WIDTH];
-  int at = 0;
-  for (int i = 0; i < WIDTH; i++) {
-    if (x[row * WIDTH + i] < least) {
-      least = x[row * WIDTH + i];
-      at = i;
-    }
-    smallest[row * WIDTH + i] = least;
-    place[row * WIDTH + i] = at;
-  }
-}
-
 // One block goes through a long list, 1024 elements at a time.
 __global__ void one_block_scan(const float* x, float* y, int n) {
   __shared__ float warps[32];
@@ -177,7 +161,6 @@ int main(int argc, char** argv) {
   measure("reversed sum", [&] { reverse_cumsum<<<rows, 512>>>(x, y); });
   measure("exclusive, columns", [&] { exclusive_columns<<<WIDTH / 64, 64>>>(x, y, rows / 8); });
   measure("segments", [&] { segmented_scan<<<n / 256, 256>>>(x, bytes, y); });
-  measure("smallest so far", [&] { cummin_with_place<<<(rows + 63) / 64, 64>>>(x, y, (int*)z, rows); });
   measure("one block", [&] { one_block_scan<<<1, 1024>>>(x, y, std::min(n, 8 * LONG)); });
   measure("integral image, columns", [&] { integral_columns<<<WIDTH / 32, dim3(32, 8)>>>(x, y, rows); });
   unsigned* count = (unsigned*)z;

@@ -4,8 +4,6 @@
 
 constexpr int CHANNELS = 64, SIDE = 32, PIXELS = SIDE * SIDE, GROUPS = 8, PER_GROUP = CHANNELS / GROUPS;
 
-__constant__ float stencil[49];
-
 // A thread a result; the indices come out of divisions.
 __global__ void grouped_3x3(float* x, float* weight, float* y, int groups, int total) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -149,25 +147,10 @@ __global__ void channels_last_3x3(const float* x, const float* weight, float* y)
   y[(image * PIXELS + p) * CHANNELS + out] = sum;
 }
 
-// 7 x 7 with the same weights, in constant memory, for every plane; places outside are those at the edge.
-__global__ void constant_7x7(const float* x, float* y, int height) {
-  int u = threadIdx.x, v = blockIdx.x * blockDim.y + threadIdx.y;
-  const float* plane = x + blockIdx.y * height * SIDE;
-  float sum = 0.0f;
-  for (int ky = 0; ky < 7; ky++) {
-    int from = min(max(v + ky - 3, 0), height - 1) * SIDE;
-    for (int kx = 0; kx < 7; kx++) sum += plane[from + min(max(u + kx - 3, 0), SIDE - 1)] * stencil[ky * 7 + kx];
-  }
-  y[(blockIdx.y * height + v) * SIDE + u] = sum;
-}
-
 int main(int argc, char** argv) {
   const int images = size_of_run(argc, argv, 1), total = images * CHANNELS * PIXELS, planes = images * CHANNELS;
   float *x = memory<float>(total), *y = memory<float>(total), *weight = memory<float>(9 * CHANNELS * CHANNELS);
   float* bias = memory<float>(CHANNELS);
-  std::vector<float> numbers(49);
-  for (int i = 0; i < 49; i++) numbers[i] = 1.0f / (1 + i % 7 + i / 7);
-  CHECK(cudaMemcpyToSymbol(stencil, numbers.data(), 49 * sizeof(float)));
   measure("groups", [&] { grouped_3x3<<<total / 256, 256>>>(x, weight, y, GROUPS, total); });
   measure("groups, shared", [&] { group_in_shared<<<dim3(GROUPS, 2, images), 512>>>(x, weight, y); });
   measure("pixels, float4",
@@ -179,5 +162,4 @@ int main(int argc, char** argv) {
           [&] { causal_silu<<<(total / 16 + 127) / 128, 128>>>(x, (float4*)weight, bias, y, PIXELS, total / 16); });
   measure("row of seven", [&] { row_of_7<<<dim3(SIDE / 8, planes), dim3(SIDE, 8)>>>(x, weight, y); });
   measure("channels last", [&] { channels_last_3x3<<<dim3(PIXELS, images), CHANNELS>>>(x, weight, y); });
-  measure("7 x 7, constant", [&] { constant_7x7<<<dim3(SIDE / 4, planes), dim3(SIDE, 4)>>>(x, y, SIDE); });
 }

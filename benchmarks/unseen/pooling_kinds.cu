@@ -1,7 +1,5 @@
-// Pooling of lists, planes and cubes: dilated, running, of powers, adaptive, overlapping, undone, of halves.
+// Pooling of lists, planes and cubes: dilated, running, of powers, adaptive, overlapping, undone.
 // sizes: 32 4096 (lists of 4096 floats, which are planes of 64 x 64 or cubes of 16 x 16 x 16 as well)
-#include <cuda_fp16.h>
-
 #include "../micro/micro.h"
 
 constexpr int PIECE = 4096, SIDE = 64, EDGE = 16;
@@ -124,15 +122,6 @@ __global__ void max_unpool(const float* value, const unsigned char* place, float
   for (int k = 0; k < 4; k++) y[(row * 2 + k / 2) * SIDE + column * 2 + k % 2] = k == at ? v : 0.0f;
 }
 
-// 2 x 2 pixels of halves: a pair from each of two rows.
-__global__ void average_halves(const __half2* x, __half* y, int total) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= total) return;
-  int column = i % (SIDE / 2), row = i / (SIDE / 2);
-  __half2 sum = __hadd2(x[row * SIDE + column], x[row * SIDE + SIDE / 2 + column]);
-  y[i] = __hmul(__hadd(__low2half(sum), __high2half(sum)), __float2half(0.25f));
-}
-
 int main(int argc, char** argv) {
   const int pieces = size_of_run(argc, argv, 32), n = pieces * PIECE;
   float *x = memory<float>(n), *y = memory<float>(n);
@@ -152,5 +141,4 @@ int main(int argc, char** argv) {
   measure("adaptive", [&] { adaptive_average<<<(outs + 7) / 8, 256>>>(x, y, SIDE, SIDE, outs); });
   measure("largest, two passes", [&] { max_5x5_two_passes<<<pieces, 256>>>(x, y); });
   measure("undone", [&] { max_unpool<<<n / 4 / 128, 128>>>(x, place, y, n / 4); });
-  measure("average of halves", [&] { average_halves<<<n / 2 / 256, 256>>>((__half2*)x, (__half*)y, n / 2); });
 }

@@ -1,4 +1,4 @@
-// Rows, planes and groups scaled by a norm of theirs: L1, L2, Frobenius, Welford, minimum to maximum, and others.
+// Rows, pixels and groups scaled by what they measure: L1, L2, root mean square, Welford, smallest to largest, a gain.
 // sizes: 32 12800 (rows of 1536 floats)
 #include "../micro/micro.h"
 
@@ -30,56 +30,24 @@ __global__ void l1_normalise(float* x, float* y, int rows, int width) {
   for (int i = 0; i < width; i++) y[row * width + i] = x[row * width + i] / sum;
 }
 
-// The squares of everything: each block adds its sum to one number.
-__global__ void frobenius_squares(const float4* __restrict__ x, float* __restrict__ squares, int n) {
-  __shared__ float warps[8];
+// Rows of weights scaled to a length that is learnt: a warp a row, which stays in registers.
+__global__ void scale_to_gain(const float4* __restrict__ v, const float* __restrict__ gain, float4* __restrict__ w,
+                              int rows) {
+  const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (row >= rows) return;
+  float4 own[WIDTH / 128];
   float sum = 0.0f;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    const float4 v = x[i];
-    sum += v.x * v.x + v.y * v.y + v.z * v.z + v.w * v.w;
+#pragma unroll
+  for (int k = 0; k < WIDTH / 128; k++) {
+    own[k] = v[row * (WIDTH / 4) + k * 32 + lane];
+    sum += own[k].x * own[k].x + own[k].y * own[k].y + own[k].z * own[k].z + own[k].w * own[k].w;
   }
   for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffff, sum, offset);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    for (int w = 1; w < 8; w++) sum += warps[w];
-    atomicAdd(squares, sum);
-  }
-}
-
-// Every thread reads the same number and takes its root.
-__global__ void divide_by_root(float* x, float* squares, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[i] / sqrtf(squares[0]);
-}
-
-// A block a plane of 1024 pixels, a pixel a thread; mean first, then what is left of it.
-__global__ void instance_norm(const float* x, const float* weight, const float* bias, float* y) {
-  __shared__ float warps[32];
-  __shared__ float mean, scale;
-  const int tid = threadIdx.x, at = blockIdx.x * PIXELS + tid, channel = blockIdx.x % CHANNELS;
-  float own = x[at], sum = own;
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffff, sum, offset);
-  if (tid % 32 == 0) warps[tid / 32] = sum;
-  __syncthreads();
-  if (tid < 32) {
-    sum = warps[tid];
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffff, sum, offset);
-    if (tid == 0) mean = sum / PIXELS;
-  }
-  __syncthreads();
-  own -= mean;
-  float square = own * own;
-  for (int offset = 16; offset > 0; offset /= 2) square += __shfl_down_sync(0xffffffff, square, offset);
-  if (tid % 32 == 0) warps[tid / 32] = square;
-  __syncthreads();
-  if (tid < 32) {
-    square = warps[tid];
-    for (int offset = 16; offset > 0; offset /= 2) square += __shfl_down_sync(0xffffffff, square, offset);
-    if (tid == 0) scale = rsqrtf(square / PIXELS + 1e-5f);
-  }
-  __syncthreads();
-  y[at] = own * scale * weight[channel] + bias[channel];
+  const float scale = gain[row] * rsqrtf(sum);
+#pragma unroll
+  for (int k = 0; k < WIDTH / 128; k++)
+    w[row * (WIDTH / 4) + k * 32 + lane] =
+        make_float4(own[k].x * scale, own[k].y * scale, own[k].z * scale, own[k].w * scale);
 }
 
 // Over the channels of an image: a thread a pixel walks from plane to plane.
@@ -167,16 +135,13 @@ __global__ void stretch_rows(const float* x, float* y) {
 int main(int argc, char** argv) {
   const int rows = size_of_run(argc, argv, 32), n = rows * WIDTH, planes = n / PIXELS, groups = planes / GROUP;
   float *x = memory<float>(n), *y = memory<float>(n), *few = memory<float>(n / 64);
-  float *weight = memory<float>(CHANNELS), *bias = memory<float>(CHANNELS);
   std::vector<float> values(n);
   unsigned state = 12;
   for (float& v : values) v = ((state = state * 1664525u + 1013904223u) >> 8) / 8388608.0f - 0.9f;
   CHECK(cudaMemcpy(x, values.data(), n * sizeof(float), cudaMemcpyHostToDevice));
   measure("L2, tree", [&] { l2_normalise<<<rows, 256, 256 * sizeof(float)>>>(x, y, WIDTH); });
   measure("L1, a thread a row", [&] { l1_normalise<<<(rows + 63) / 64, 64>>>(x, y, rows, WIDTH); });
-  measure("Frobenius, squares", [&] { frobenius_squares<<<264, 256>>>((float4*)x, few, n / 4); });
-  measure("Frobenius, division", [&] { divide_by_root<<<n / 256, 256>>>(x, few, y, n); });
-  measure("instance norm", [&] { instance_norm<<<planes, PIXELS>>>(x, weight, bias, y); });
+  measure("scaled to a gain", [&] { scale_to_gain<<<rows / 4, 128>>>((float4*)x, few, (float4*)y, rows); });
   const int pixels = planes / CHANNELS * PIXELS;
   measure("rms over channels", [&] { rms_over_channels<<<pixels / 128, 128>>>(x, y, 1e-5f, pixels); });
   measure("group statistics", [&] { group_statistics<<<(groups + 3) / 4, 128>>>(x, (float2*)few, groups); });

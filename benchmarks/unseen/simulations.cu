@@ -1,21 +1,8 @@
-// One step of the world: waves, strings, life by bits, red and black points, walkers, flows, particles in cells.
+// Steps of small worlds: strings, life by bits, red and black points, walkers, flows, particles in cells.
 // sizes: 64 2048 (the side)
 #include "../micro/micro.h"
 
 constexpr int STRING = 1024, PER_CELL = 8, WALK = 48;
-
-// The next height of a drum's skin from the last two; its rim rests.
-__global__ void drum(const float* now, const float* before, float* next, float c, int n) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
-  if (x >= n || y >= n) return;
-  int at = y * n + x;
-  if (x == 0 || y == 0 || x == n - 1 || y == n - 1) {
-    next[at] = 0.0f;
-    return;
-  }
-  float bend = now[at - 1] + now[at + 1] + now[at - n] + now[at + n] - 4.0f * now[at];
-  next[at] = 2.0f * now[at] - before[at] + c * bend;
-}
 
 // 32 steps of a string at once: a block has it in shared memory, three buffers change places.
 __global__ void string_32_steps(const float* in, float* out) {
@@ -180,7 +167,6 @@ int main(int argc, char** argv) {
   CHECK(cudaMemcpy(z, values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
   CHECK(cudaMemcpy(position, positions.data(), particles * sizeof(float2), cudaMemcpyHostToDevice));
   const dim3 wide(32, 8), by_wide(n / 32, n / 8), sixteen(16, 16), by_16(n / 16, n / 16);
-  measure("drum", [&] { drum<<<by_wide, wide>>>(z, x, y, 0.2f, n); });
   measure("string, 32 steps", [&] { string_32_steps<<<size / STRING, STRING>>>(z, y); });
   measure("life in words", [&] { life_in_words<<<by_16, sixteen>>>((unsigned*)z, (unsigned*)y, n, n); });
   measure("red points", [&] { red_points<<<dim3(n / 64, n / 8), wide>>>(y, z, 0, n); });
