@@ -89,11 +89,14 @@ def measure(data: dict) -> None:
 def count(data: dict) -> None:
     """Count every program's launches, in their order, which is that of the labels."""
     data["counts"] = {}
-    for program in list_programs():
-        size = counted.read_sizes(program)[1]
-        launches = counted.count("program", program.stem, size, str(BLOCKS))
-        data["counts"][program.stem] = [make_row(launch) for launch in launches]
-        print(program.stem, len(launches), flush=True)
+
+    def count_one(program: Path) -> list[dict]:
+        return counted.count("program", program.stem, counted.read_sizes(program)[1], str(BLOCKS))
+
+    with ThreadPoolExecutor(2) as pool:
+        for program, launches in zip(list_programs(), pool.map(count_one, list_programs()), strict=True):
+            data["counts"][program.stem] = [make_row(launch) for launch in launches]
+            print(program.stem, len(launches), flush=True)
 
 
 def make_row(launch: dict) -> dict:

@@ -170,7 +170,7 @@ SENTENCES = {
         "{kernel}: / and % of integers take {divisions:.0%} of the instructions: take the indices from a grid of two "
         "or three dimensions, or divide once, before the loop"
     ),
-    "long indices": "{kernel}: 64-bit integers take {long:.0%} of the instructions: use int for indices",
+    "long indices": "{kernel}: 64-bit integers take {long:.0%} of the instructions: use int for indices below 2^31",
     "shared reads": (
         "{kernel}: shared memory is read for every operation: let each thread compute several results, from numbers "
         "that it keeps in registers"

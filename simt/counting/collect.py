@@ -139,7 +139,9 @@ def _make_launch(raw: dict, found: dict) -> Launch:
     ]
     unique = [sum(sectors) for sectors in of_arrays]
     arrays = [
-        (array[12], array[1], sectors, array[13]) for array, sectors in zip(raw["arrays"], of_arrays[0]) if array[12]
+        (array[12], array[1], sectors, array[13], array[14])
+        for array, sectors in zip(raw["arrays"], of_arrays[0])
+        if array[12]
     ]
     bytes_, granules = [[_estimate_pieces(raw, unique[i], i, first, count) for i in range(2)] for first in (0, 4)]
     return Launch(

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from simt.toolchain.disassembly.accesses import Accesses, Group
 
 COPIED = 4.0  # copies of a loop's body at least
-LOADS_AT_ONCE = 4.0  # of a warp: each needs a register for its result
+# Loads of a warp under way together, at most: each needs a register for its result. In a loop of known length nvcc
+# begins the loads of later turns while it works on the first. (convolution_gradients.cu: bias, a thread a plane)
+LOADS_AT_ONCE, LOADS_UNROLLED = 4.0, 8.0
+_UNROLLED = 16.0  # copies of a loop's body: more are made only where the length is known
 # Passes of a load of so many words: 8 or 16 lanes each, and twice as many lanes where neighbours use the same bytes.
 _PASSES = {2: 2, 4: 4}
 _SHARING = 16  # distinct addresses of a request, up to which neighbours are taken to use the same
@@ -85,16 +88,17 @@ def _count_load_rounds(groups: list[Group], ran: dict[int, list[float]], copied:
         apart = group.chased or (group.loop >= 0 and group.loop in stored)
         part = 0.0 if apart else copied.get(group.loop, 1.0)
         copies = 1 / (part / group.copies + 1 - part)
+        at_once = LOADS_UNROLLED if copies > _UNROLLED else LOADS_AT_ONCE
         levels: dict[int, list[float]] = {}
         for one in group.each:
             if one.offset in ran and one.level >= 0:
                 levels.setdefault(one.level, []).append(ran[one.offset][0])
             elif one.offset in ran:
-                total += _add_rounds(levels, copies)
+                total += _add_rounds(levels, copies, at_once)
                 levels = {}
-        total += _add_rounds(levels, copies)
+        total += _add_rounds(levels, copies, at_once)
     return total
 
 
-def _add_rounds(levels: Mapping[int, list[float]], copies: float) -> float:
-    return sum(sum(requests) / min(len(requests) * copies, LOADS_AT_ONCE) for requests in levels.values())
+def _add_rounds(levels: Mapping[int, list[float]], copies: float, at_once: float) -> float:
+    return sum(sum(requests) / min(len(requests) * copies, at_once) for requests in levels.values())

@@ -215,7 +215,8 @@ class Launch:
     unique_sectors_…, unique_granules_…: the same in pieces of 32 and 64 bytes (DRAM transfers 64).
     block_unique_sectors_…: the distinct sectors of each block, summed, the least that the L1 caches must fetch.
     compiled: what nvcc changes of this. read_arrays: of each array that is read, the sectors that loads request, the
-    distinct ones of each block, summed, the distinct ones of all, and the loads of single threads.
+    distinct ones of each block, summed, the distinct ones of all, and the loads of single threads, and how
+    many of these lie a regular distance apart from those of the other lanes.
     """
 
     kernel: str
@@ -241,7 +242,7 @@ class Launch:
     block_unique_sectors_read: float
     block_unique_sectors_written: float
     compiled: Compiled = field(default_factory=Compiled)
-    read_arrays: list[tuple[float, float, float, float]] = field(default_factory=list)
+    read_arrays: list[tuple[float, float, float, float, float]] = field(default_factory=list)
 
     @property
     def blocks(self) -> int:

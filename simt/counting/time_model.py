@@ -18,7 +18,7 @@ from simt.counting.work import Work as Work
 from simt.devices import DEVICES, Device
 from simt.toolchain.disassembly.arithmetic import EXPANSION
 
-# For kernels as students and textbooks write them, benchmarks/unseen on an H100; a test checks it. (For those of
+# For kernels as students and textbooks write them, benchmarks/unseen on an H200; a test checks it. (For those of
 # benchmarks/MODEL.md, beside which the model was made, it is less.)
 MEDIAN_ERROR = 0.13
 
@@ -65,6 +65,12 @@ GPUS: dict[str, Gpu] = {
     "RTX 4060 Laptop": Gpu(256 * _GIGA, 2.0 * _TERA, 128, 2, 16, 128 * _KIB, 33, 280, 350, 256),
 }
 
+# 32-bit integers that a multiprocessor of any of them adds, compares, shifts or selects per clock (the same guide): the
+# next such instruction has to wait longer than another, so this belongs to the issue of instructions.
+INTEGERS = 64
+
+ALONE = 22  # sectors of a warp's store, from which on each lane has a sector of its own
+
 # Multiply-adds of 16-bit numbers that tensor cores execute in the time of one mma_sync(): 16 x 16 x 16, or half of that
 # in TF32. (8-bit integers take half the time, which the model ignores.)
 TENSOR_STEP = 16 * 16 * 16
@@ -84,9 +90,10 @@ _INSIDE = (
 class Constants:
     """Constants that no datasheet gives. Measured on an H200 if a micro-kernel isolates them, else fitted.
 
-    Those that name a file of benchmarks/unseen are fitted to that kernel on an H100; issue_part, start_cycles, inside
-    and together to the micro-kernels, the steps of kernels_ref and benchmarks/unseen at once. To the micro-kernels
-    alone benchmarks/validate/model.py --fit finds 0.8, 300, 4 and 3, with which these err by 7 % too.
+    Those that name a file of benchmarks/unseen are fitted to that kernel on an H100 or H200; integer_part, issue_part,
+    start_cycles, inside and together to the micro-kernels, the steps of kernels_ref and benchmarks/unseen at once. To
+    the micro-kernels alone benchmarks/validate/model.py --fit finds 0.9, 300, 3 and 3 for the last four, with which
+    these err by 7 %.
     """
 
     launch: float = 1.5e-6  # seconds that an empty kernel takes (launches.cu)
@@ -101,6 +108,8 @@ class Constants:
     random_reads: float = (
         1.6  # DRAM's time at random places, relative to a stream's; fitted (lookups.cu: random elements)
     )
+    # the same for a part of a sector that L2 cannot keep until the next is written; fitted (running.cu: thread a row)
+    evicted: float = 3.5
     part_sector: float = 4.0  # L2's time to write a part of a sector, relative to a whole one (transpose.cu: rows read)
     halves: float = (
         2.1  # times the sectors that would be enough, from which on that time counts; fitted (upsampling.cu)
@@ -116,6 +125,7 @@ class Constants:
     start_cycles: float = 150.0  # to start a warp: its launch, parameters and first instructions; fitted
     instruction_cycles: float = 4.0  # from one instruction of a warp to the next that needs it (fma.cu)
     barrier_cycles: float = 30.0  # (barriers.cu)
+    integer_part: float = 0.8  # of indexing that the integer units execute: others do multiplications and jumps; fitted
     issue_part: float = 0.9  # of the slots in which instructions could be issued; fitted
     base: float = 10.0  # instructions of a warp before and after its work (launches.cu: a store takes 11)
     # exponents of the sums over the parts of a multiprocessor, and over these, memory, latency, dispatch: the larger,
@@ -143,7 +153,7 @@ class Prediction:
 
 def instructions(work: Work, constants: Constants = CONSTANTS) -> tuple[float, dict[str, float]]:
     """Return the warp-level instructions that nvcc would generate for the launch, and how many of them go to the fp32,
-    fp64 and special-function units. A multiplication and an addition are fused to one instruction.
+    fp64, integer and special-function units. A multiplication and an addition are fused to one instruction.
     """
     mix = work.mix
     fp32 = max(mix.get("fp32_add", 0), mix.get("fp32_mul", 0)) + mix.get("fp32_fma", 0)
@@ -154,7 +164,8 @@ def instructions(work: Work, constants: Constants = CONSTANTS) -> tuple[float, d
     indexing = mix.get("indexing", 0) + mix.get("indexing64", 0)
     beside = constants.base * work.warps + constants.shared_float * work.shared_float_rounds
     total = fp32 + fp64 + expanded + indexing + memory + beside
-    return total, {"fp32": fp32 + 0.5 * (expanded - special), "fp64": fp64, "special": special}
+    integer = constants.integer_part * indexing
+    return total, {"fp32": fp32 + 0.5 * (expanded - special), "fp64": fp64, "integer": integer, "special": special}
 
 
 def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Constants = CONSTANTS) -> dict[str, float]:
@@ -191,6 +202,9 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     written = (stored + work.atomic_passes + work.local_sectors) * SECTOR
     cost = from_dram * (1 + (constants.strided_reads - 1) * alone) + 2 * at_random * (constants.random_reads - 1)
     cost += to_dram * (1 + (constants.part_writes - 1) * min(1.0, apart))
+    if apart_stores and work.store_sectors > ALONE * work.stores:
+        running = (work.unique_written + work.block_unique_read) / work.blocks * at_once
+        cost += constants.evicted * (1 - _estimate_hits(running, l2_room)) * partial * SECTOR
     return {
         "l2": from_l2 + written, "dram": from_dram + to_dram, "dram_cost": cost,
         "in_l1": 1 - from_l2 / requested if requested else 1.0, "in_dram": from_dram / requested if requested else 0.0,
@@ -242,7 +256,9 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
         "DRAM bytes": moved["dram_cost"] / (gpu.dram * constants.dram_part),
         "L2 bytes": moved["l2"] / gpu.l2,
         "L1 and shared-memory wavefronts": on_each(wavefronts, 1),
-        "instruction issue": on_each(total, 4 * constants.issue_part),
+        "instruction issue": _add_up(
+            (on_each(total, 4 * constants.issue_part), on_each(units["integer"], INTEGERS / 32)), constants.inside
+        ),
         "fp32 arithmetic": on_each(units["fp32"], gpu.fp32 / 32),
         "fp64 arithmetic": on_each(units["fp64"], gpu.fp64 / 32),
         "special functions": on_each(units["special"], gpu.sfu / 32),
@@ -266,13 +282,13 @@ def _add_up(seconds: Iterable[float], power: float) -> float:
 # Measured time over predicted time, by the part that limits a launch: between these lie nine in ten of the kernels that
 # were measured on a GPU. benchmarks/validate/intervals.py prints them, and a test compares.
 INTERVALS: dict[str, tuple[float, float]] = {
-    "DRAM bytes": (0.79, 1.63),
-    "L1 and shared-memory wavefronts": (0.75, 1.96),
-    "L2 bytes": (0.54, 3.35),
-    "atomics": (0.60, 1.94),
-    "block dispatch": (0.75, 1.46),
-    "instruction issue": (0.71, 2.40),
-    "latency": (0.45, 1.65),
+    "DRAM bytes": (0.80, 1.60),
+    "L1 and shared-memory wavefronts": (0.71, 1.62),
+    "L2 bytes": (0.52, 3.08),
+    "atomics": (0.60, 1.93),
+    "block dispatch": (0.75, 1.45),
+    "instruction issue": (0.65, 1.85),
+    "latency": (0.48, 1.88),
     "launch overhead": (0.80, 1.32),
 }
 UNKNOWN_INTERVAL = (0.3, 4.0)  # of parts that limit none of these kernels, or a few
@@ -304,13 +320,15 @@ def _predict_latency(
     loads, stores = work.loads / warps, (work.stores + work.atomics) / warps
     rounds = work.load_rounds / warps or max(min(loads, stores), loads / LOADS_AT_ONCE, min(loads, 1.0))
     in_l2 = max(0.0, 1 - moved["in_l1"] - moved["in_dram"])
+    # further wavefronts of a request, for which its warp waits
+    own = max(0.0, work.load_lines - work.loads) + max(0.0, work.shared_wavefronts - work.shared_requests)
     load_cycles = (
         moved["in_l1"] * gpu.l1_cycles + in_l2 * gpu.l2_cycles + min(1.0, moved["in_dram"]) * gpu.dram_ns * 1e-9 * clock
     )
     life = (
         constants.start_cycles + rounds * load_cycles + total / warps * constants.instruction_cycles
         + work.barriers / warps * constants.barrier_cycles
-        + work.shared_float_rounds / warps * constants.shared_float_cycles
+        + work.shared_float_rounds / warps * constants.shared_float_cycles + own / warps
     )  # fmt: skip
     waves = max(1.0, work.blocks / (resident * chip.multiprocessors))
     return waves * life / clock

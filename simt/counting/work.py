@@ -136,16 +136,18 @@ class Work:
 def _sum_arrays(arrays: Sequence[Sequence[float]]) -> dict[str, float]:
     """Return what Work has of arrays that are read again, and of those that are read at random places.
 
-    These are the places where each thread has a sector of its own, which its block does not read again but others do.
+    These are the places where each thread has a sector of its own, at no regular distance from its neighbours', which
+    its block does not read again but others do.
     """
     names = "read_again again_by_block again_unique random_by_block random_unique".split()
     found: dict[str, float] = dict.fromkeys(names, 0.0)
-    for asked, own, unique, lanes in arrays:
+    for asked, own, unique, lanes, regular in arrays:
         if asked > AGAIN * own:
             found["read_again"] += SECTOR * min(asked - own, own)
             found["again_by_block"] += SECTOR * own
             found["again_unique"] += SECTOR * unique
-        if asked > RANDOM * lanes and asked < 2 * own and own > RANDOM_AGAIN * unique:
+        scattered = asked > RANDOM * lanes and regular < lanes / 2
+        if scattered and asked < 2 * own and own > RANDOM_AGAIN * unique:
             found["random_by_block"] += SECTOR * own
             found["random_unique"] += SECTOR * unique
     return found

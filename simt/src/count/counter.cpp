@@ -299,6 +299,7 @@ void Counter::end() {
   for (std::size_t a = 0; a < arrays_.size(); ++a) {
     counting_->arrays[a].requested += arrays_[a].requested;
     counting_->arrays[a].lanes += arrays_[a].lanes;
+    counting_->arrays[a].regular += arrays_[a].regular;
     for (unsigned i = 0; i < 2; ++i) {
       counting_->arrays[a].counted[i] += arrays_[a].counted[i];
       counting_->arrays[a].estimated[i] += arrays_[a].estimated[i];

@@ -160,9 +160,10 @@ struct Path : Goal {
 struct Counting;
 
 // Sectors of one array that blocks read, and wrote, summed over blocks: of those counted, and estimated for the grid.
-// requested, lanes: by loads, and by how many threads, estimated, each time.
+// requested, lanes: by loads, and by how many threads, estimated, each time. regular: by how many of these together with
+// others whose bytes lie the same distance apart.
 struct ArraySectors {
-  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0;
+  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0, regular = 0;
 };
 
 // The counting of one worker.

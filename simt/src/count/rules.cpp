@@ -71,6 +71,13 @@ std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift) {
   return lines;
 }
 
+bool are_regular(const Span* spans, unsigned count) {
+  const auto gap = [&](unsigned i) { return spans[i].from - spans[i - 1].from; };
+  unsigned alike = 0;
+  for (unsigned i = 2; i < count; ++i) alike += gap(i) == gap(i - 1) || (i > 2 && gap(i) == gap(i - 2));
+  return count > 2 && 2 * alike > count - 2;
+}
+
 unsigned global_cost(const Request& request, Cost& cost, Span* spans) {
   std::uint64_t address[warp];
   const unsigned n = sorted(request, address);

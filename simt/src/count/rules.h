@@ -29,6 +29,8 @@ struct Span {
 
 // 128-byte pieces of memory that hold the spans, if these are moved by `shift` bytes.
 std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift);
+// Whether most of at least three runs lie as far from the one before as one of the two before lies from its own.
+bool are_regular(const Span* spans, unsigned count);
 // Everything but the wavefronts. `spans` takes up to 32 runs, in ascending order; returns how many there are.
 unsigned global_cost(const Request& request, Cost& cost, Span* spans);
 // Instead of its sectors, those of an atomic operation on global memory. origin: where the array begins.

@@ -59,6 +59,7 @@ void Counter::flush(Spot& spot, Pattern& pattern) {
       ArraySectors& array = arrays_[array_of(pattern.base)];
       array.requested += weighted * cost.sectors;
       array.lanes += weighted * lanes;
+      if (are_regular(pattern.span, pattern.spans)) array.regular += weighted * lanes;
     }
   } else if (pattern.space == Space::shared) {
     now_[shared_requests] += times;

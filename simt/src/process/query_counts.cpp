@@ -55,8 +55,8 @@ std::string written(const Counting::Found& found) {
 }
 
 // Read, then written: sectors of the counted blocks, estimated for the grid, distinct ones, from first to last; those
-// that more than half of the blocks touched, and by how many blocks. Then how many loads requested, and in how many
-// threads.
+// that more than half of the blocks touched, and by how many blocks. Then how many loads requested, in how many
+// threads, and in how many of these a regular distance apart.
 std::string written(const CountedLaunch::Array& array) {
   std::vector<double> all;
   for (unsigned i = 0; i < 2; ++i)
@@ -67,6 +67,7 @@ std::string written(const CountedLaunch::Array& array) {
       all.push_back(value);
   all.push_back(array.blocks.requested);
   all.push_back(array.blocks.lanes);
+  all.push_back(array.blocks.regular);
   return listed(all);
 }
 

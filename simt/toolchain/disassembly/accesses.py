@@ -7,7 +7,7 @@ and so do additions of a warp to one integer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,13 +17,14 @@ from simt.toolchain.disassembly.values import Values
 
 WORD = 4  # bytes
 _FLOATS = re.compile(r"^_Z\d+atomicAdd(?:_block|_system)?P[fd]")
+_FLOAT_COMPARE = re.compile(r"^v?u?comis[sd]$")
 _INTEGERS = re.compile(r"^_Z\d+atomic(?:Add|Sub)(?:_block|_system)?P[ijy]")
 
 
 @dataclass(frozen=True)
 class Access:
-    """offset: of the return address of its probe. level: 0 for a load whose address does not depend on another load
-    here, 1 for one whose address depends on such a load, and so on; -1 for a store. words: that nvcc would load at
+    """offset: of the return address of its probe. level: 0 for a load that does not depend on another load here, 1 for
+    one whose address or condition depends on such a load, and so on; -1 for a store. words: that nvcc would load at
     once, if they lie in shared memory.
     """
 
@@ -91,14 +92,21 @@ def format_accesses(values: Values, reached: dict, under: dict[int, int]) -> Ite
     """Return the lines of a function: reached, under: its blocks, and which of them are predicated."""
     code = values.code
     together: dict[int, set[int]] = {}
+    guards: dict[int, set[int]] = {}
     for i, (share, _, _, _) in reached.items():
-        top = i
+        top, awaited = i, set()
         while top in under:
+            awaited |= _list_awaited(values, values.graph.block_of[top])
             top = under[top]
-        together.setdefault(top, set()).update(at for at in share if ANY_ACCESS_PROBE.match(code[at].callee))
+        ats = {at for at in share if ANY_ACCESS_PROBE.match(code[at].callee)}
+        # a choice between two values without a jump ends a block of the source, but none of the machine code
+        together.setdefault(values.graph.block_of[top], set()).update(ats)
+        guards |= dict.fromkeys(ats, awaited)
+    graph = values.graph
     for ats in together.values():
-        if ats:
-            yield _format_group(values, sorted(ats))
+        if ats:  # as they run: a block may lie before the one that jumps to it
+            in_order = sorted(ats, key=lambda at: (graph.position.get(graph.block_of[at], 0), at))
+            yield _format_group(values, in_order, guards)
     for at, instruction in enumerate(code):
         offset = f"{find_return_address(code, at):x}" if "atomic" in instruction.callee else ""
         if offset and _FLOATS.match(instruction.callee):
@@ -111,7 +119,24 @@ def format_accesses(values: Values, reached: dict, under: dict[int, int]) -> Ite
             yield f"atomic {offset} uniform"
 
 
-def _format_group(values: Values, ats: Sequence[int]) -> str:
+def _list_awaited(values: Values, block: int) -> set[int]:
+    """Return the loads on which it depends whether a basic block is run."""
+    found: set[int] = set()
+    for before in values.graph.before.get(block, ()):
+        if len(values.graph.following[before]) < 2:
+            continue
+        start, end = values.graph.starts[before], values.graph.ends[before]
+        for at in range(end - 1, start - 1, -1):
+            if at in values.compared:
+                found.update(load for side in values.compared[at] for load in values.list_loaded(side))
+                break
+            if _FLOAT_COMPARE.match(values.code[at].name):  # floats are not followed: it compares what was just loaded
+                found.update(n + 1 for n in range(start, at) if _is_load(values.code[n]))
+                break
+    return found
+
+
+def _format_group(values: Values, ats: Sequence[int], guards: Mapping[int, set[int]]) -> str:
     code = values.code
     loop = values.graph.innermost.get(values.graph.block_of[ats[0]])
     levels: dict[int, int] = {}
@@ -121,8 +146,9 @@ def _format_group(values: Values, ats: Sequence[int]) -> str:
         if not _is_load(code[at]):
             continue
         address = values.accessed.get(at, (0, ()))
-        before = [max((n for n in levels if n < load), default=-1) for load in values.list_loaded(address)]
-        levels[at] = 1 + max((levels[n] for n in before if n >= 0), default=-1)
+        awaited = guards[at].union(values.list_loaded(address))
+        before = [max((n for n in ats if n < load), default=-1) for load in awaited]  # the load's probe
+        levels[at] = 1 + max((levels[n] for n in before if n in levels), default=-1)
         chased |= loop is not None and values.is_chased(address, loop)
     words = _find_words(values, ats)
     number = values.graph.number(loop) if loop else -1

@@ -15,8 +15,8 @@ from simt.toolchain.disassembly.decoding import BLOCK_PROBE, PROBE, Function, In
 COLUMNS = (
     "instructions", "flops", "fp32_add", "fp32_mul", "fp32_fma", "fp32_div", "fp32_sqrt", "fp32_exp", "fp32_log",
     "fp32_trig", "fp32_tanh", "fp32_pow", "fp32_fast", "fp32_other", "fp64_add", "fp64_mul", "fp64_fma", "fp64_div",
-    "fp64_sqrt", "fp64_other", "convert", "integer",
-    "branch", "calls", "integer64", "divide32", "divide64", "fp32_special",
+    "fp64_sqrt", "fp64_exp", "fp64_log", "fp64_pow", "fp64_other", "convert", "integer",
+    "branch", "calls", "integer64", "divide32", "divide64", "fp32_special", "fp32_least",
     "indexing", "indexing_rolled", "indexing64",
 )  # fmt: skip
 # Floating-point operations that an H200 executes per operation (nvcc 13, -O3, by ncu: benchmarks/micro/special.cu,
@@ -26,13 +26,15 @@ FLOPS = {
     "fast": 1, "other": 10,
 }  # fmt: skip
 # The instructions that nvcc generates for one operation, and how many of them the special-function unit executes. From
-# ncu's counts of benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops contain nothing else.
+# ncu's counts of benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops contain nothing else; of
+# functions of doubles: those on the usual path of the machine code that nvcc 13 makes of a kernel with one of them.
 EXPANSION: dict[str, tuple[float, float]] = {
     "fp32_div": (10, 1), "fp32_sqrt": (10, 1), "fp32_exp": (8.5, 1), "fp32_log": (26, 0), "fp32_trig": (25, 0.5),
     "fp32_tanh": (16, 2), "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1),
-    "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_other": (60, 1),
+    "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_exp": (40, 0), "fp64_log": (62, 1), "fp64_pow": (200, 1),
+    "fp64_other": (70, 1),
     "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
-    "fp32_special": (1, 1),
+    "fp32_special": (1, 1), "fp32_least": (1, 0),
 }  # fmt: skip
 # Instructions of a 64-bit integer operation: registers have 32 bits. (Widening a number and adding an offset to an
 # address take one.)
@@ -58,12 +60,16 @@ OWN_FUNCTIONS = (
         re.compile(r"^(_Z\d+)?__(expf|exp10f|logf|log2f|log10f|sinf|cosf|tanf|tanhf|powf|fdividef)|^rsqrtf$"),
         {"instructions": 2.0, "fp32_fast": 1.0},
     ),
-    (re.compile(r"^_ZN4simt3ptx\d+(\w+_approx_ftz|tanh_approx)E"), {"instructions": 1.0, "fp32_special": 1.0}),
+    (
+        re.compile(r"^_ZN4simt3ptx\d+(\w+_approx_ftz|tanh_approx)E|^__popcount[sdt]i2$"),
+        {"instructions": 1.0, "fp32_special": 1.0},
+    ),
     (re.compile(r"^_ZN4simt3ptx\d+\w+_approxE"), {"instructions": 2.0, "fp32_fast": 1.0}),
     (
         re.compile(r"^_ZN4simt3ptx\d+(lop3I|min_nan|max_nan)|^_ZN4simt1[34]shared_(number|pointer)"),
         {"instructions": 1.0, "integer": 1.0},
     ),
+    (re.compile(r"^f(min|max)f$"), {"instructions": 1.0, "fp32_least": 1.0}),
     (re.compile(r"^_ZN4simt3ptx\d+(add|sub)_f32_ftzE"), {"instructions": 1.0, "fp32_add": 1.0, "flops": 1.0}),
     (re.compile(r"^_ZN4simt3ptx\d+mul_f32_ftzE"), {"instructions": 1.0, "fp32_mul": 1.0, "flops": 1.0}),
     (re.compile(r"^_ZN4simt3ptx\d+fma_f32_ftzE"), {"instructions": 1.0, "fp32_fma": 1.0, "flops": 2.0}),
@@ -173,7 +179,7 @@ def _count_call(callee: str) -> dict[str, float]:
     what = _LIBRARY.get(name[:-1] if single else name)
     if what is None:
         return {"instructions": 1.0, "calls": 1.0}
-    if not single and what not in ("fma", "sqrt"):
+    if not single and f"fp64_{what}" not in COLUMNS:
         what = "other"
     return {"instructions": 1.0, f"{'fp32' if single else 'fp64'}_{what}": 1.0, "flops": float(FLOPS[what])}
 

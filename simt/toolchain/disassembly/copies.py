@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from simt.toolchain.disassembly.arithmetic import is_known_call
 from simt.toolchain.disassembly.flow_graph import Loop
-from simt.toolchain.disassembly.sums import NOTHING, Sum
+from simt.toolchain.disassembly.sums import NOTHING, Sum, add
 from simt.toolchain.disassembly.values import Values
 
 # Copies that nvcc 13 makes of a loop's body, by the instructions that g++ makes of it: of small and of medium bodies
@@ -29,9 +29,10 @@ def count_copies(values: Values, loop: Loop) -> float:
             continue
         step, start = loop.steps[moving[0]][0], loop.starts.get(moving[0])
         few = next((copies for most, copies in _COPIES if len(inside) <= most), 1.0)
-        if not step or start is None or start[1] or bound[1] or len(value[1]) > 1:
+        way = add(bound, start, -1) if start is not None else bound
+        if not step or start is None or way[1] or len(value[1]) > 1:
             return few
-        turns = abs((bound[0] - start[0]) / step)  # known
+        turns = abs(way[0] / step)  # known
         return max(few, min(_MOST_COPIES, turns, _MOST_COPIES * _COPIES[0][0] / len(inside)))
     return 1.0
 

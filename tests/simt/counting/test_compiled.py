@@ -68,6 +68,39 @@ __global__ void rows_of_34(const float* x, float* y, int n) { y[threadIdx.x] = r
 __global__ void one_counter(const float* x, float* y, int n) { atomicAdd((int*)y, n); }
 __global__ void counters_by_thread(const float* x, float* y, int n) { atomicAdd((int*)y + threadIdx.x / 32, n); }
 __global__ void one_float(const float* x, float* y, int n) { atomicAdd(y, 1.0f); }
+__global__ void if_the_first(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < 32 * n; i += blockDim.x)
+    if (((const int*)x)[i] != 5) sum += y[i];
+  y[threadIdx.x] = sum;
+}
+__global__ void if_positive(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < 32 * n; i += blockDim.x)
+    if (x[i] >= 0) sum += y[i];
+  y[threadIdx.x] = sum;
+}
+__global__ void either_value(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = threadIdx.x; i < 32 * n; i += blockDim.x) {
+    float v = x[i];
+    sum += (v > 0 ? v : 0.5f) * y[i];
+  }
+  y[threadIdx.x] = sum;
+}
+__global__ void single(const float* x, float* y, int n) {
+  float most = 0;
+  int bits = 0;
+  for (int i = 0; i < n; i++) {
+    most = fmaxf(most, fminf(x[i], 1.0f));
+    bits += __popc(__float_as_int(x[i]) + 1);
+  }
+  y[threadIdx.x] = most + bits;
+}
+__global__ void doubles(const float* x, float* y, int n) {
+  double v = x[threadIdx.x];
+  y[threadIdx.x] = exp(v) + log(v + 1) + pow(v, n + 0.5) + sin(v);
+}
 """
 NAMES = [line.split("void ")[1].split("(")[0] for line in KERNELS.splitlines() if line.startswith("__global__")]
 
@@ -101,6 +134,9 @@ def count(module, name):
         ("chased", N),
         ("three_turns", 3),  # too few for the copies
         ("side_by_side", 2),
+        ("if_the_first", 2 * N),  # whether there is a second load depends on the first
+        ("if_positive", 2 * N),
+        ("either_value", N),
     ],
 )
 def test_loads_that_are_under_way_together(module, name, rounds):
@@ -142,8 +178,18 @@ def test_floats_are_added_one_after_the_other(module):
     assert 2.5 < seconds / predict(integers).terms["atomics"] < 3.5
 
 
-def test_random_places_are_told_from_rows():
-    """Is what threads read at random places of an array, and other blocks again, known as that?"""
+def test_functions_are_counted_as_what_a_gpu_has_for_them(module):
+    """Is the larger of two floats one instruction, a count of bits one of the special functions, and a power of doubles
+    not like a logarithm?
+    """
+    mix = count(module, "single").counters.mix
+    assert (mix["fp32_least"], mix["fp32_special"], mix.get("calls", 0)) == (2 * 32 * N, 32 * N, 0)
+    mix = count(module, "doubles").counters.mix
+    assert [mix[f"fp64_{name}"] for name in ("exp", "log", "pow", "other")] == [32] * 4
+
+
+def test_random_places_are_told_from_rows_and_columns():
+    """Is what threads read at random places of an array, and other blocks again, known as that, and a column not?"""
     text = """
     __global__ void gather(const float* x, const int* at, float* y) {
       int i = blockIdx.x * 256 + threadIdx.x;
@@ -159,15 +205,17 @@ def test_random_places_are_told_from_rows():
     x, y = torch.zeros(n), torch.zeros(n)
     drawn = torch.randint(n, (n,), generator=torch.Generator().manual_seed(1), dtype=torch.int32)
     work = []
-    for at in (drawn, torch.arange(n, dtype=torch.int32)):
+    rows_first = torch.arange(n, dtype=torch.int32)
+    for at in (drawn, rows_first, rows_first.view(256, -1).t().flatten().contiguous()):
         with simt.count() as report:
             module.run(x, at, y)
         work.append(Work.of(report.launches[0]))
-    random, rows = work
+    random, rows, columns = work
     # 256 threads meet nearly 256 of 8,192 sectors, in each of 256 blocks
     assert random.random_by_block == pytest.approx(32 * n, rel=0.03)
     assert random.random_unique == pytest.approx(4 * n, rel=0.01)
-    assert rows.random_by_block == 0
+    assert rows.random_by_block == columns.random_by_block == 0
+    assert columns.block_unique_read > 8 * n * 4  # a sector of its own for each thread, too
 
 
 @pytest.mark.skipif(not (DATA / "ncu.json").exists(), reason="benchmarks/data/ncu.json is missing")
