@@ -26,8 +26,8 @@ FLOPS = {
     "fast": 1, "other": 10,
 }  # fmt: skip
 # The instructions that nvcc generates for one operation, and how many of them the special-function unit executes. From
-# ncu's counts of benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops contain nothing else; of
-# functions of doubles: those on the usual path of the machine code that nvcc 13 makes of a kernel with one of them.
+# ncu's counts of benchmarks/micro/special.cu and division.cu (nvcc 13, sm_90), whose loops contain nothing else.
+# Functions of doubles are estimated: from the machine code that nvcc 13 makes of them, part of which runs seldom.
 EXPANSION: dict[str, tuple[float, float]] = {
     "fp32_div": (10, 1), "fp32_sqrt": (10, 1), "fp32_exp": (8.5, 1), "fp32_log": (26, 0), "fp32_trig": (25, 0.5),
     "fp32_tanh": (16, 2), "fp32_pow": (60, 2), "fp32_fast": (3, 1), "fp32_other": (20, 1),
