@@ -62,7 +62,8 @@ class Command(Protocol):
 class Way(Command, Protocol):
     """A command that takes the same way as the others and knows what its work takes.
 
-    calls: how many of a batch's inputs it works on; it answers for all of them. None: works on all.
+    calls: how many of a batch's inputs it works on; it answers for all of them, with as many results. None: works on
+    all.
     """
 
     calls: int | None

@@ -216,7 +216,7 @@ class Batch(msgspec.Struct, tag="batch", forbid_unknown_fields=True):
     say where they lie. Answered by Timed.
 
     model: the attribute of the constructed model to call instead of the model itself, of a worker that has several.
-    calls: how many of the indices it is run for, all if 0; what these return stands for the results of the others. The
+    calls: how many of the indices it is run for, all if 0; the others' results have room and are not computed. The
     command has no `seconds`: to arm and disarm the worker's own watchdog takes a part of a millisecond.
     """
 

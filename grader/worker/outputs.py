@@ -16,6 +16,11 @@ def flatten(output: object) -> list[torch.Tensor]:
     return [tensor.detach() for tensor in _find_tensors(output)]
 
 
+def make_alike(output: object) -> list[torch.Tensor]:
+    """Return tensors like those in an output, in memory of their own; their elements are not written."""
+    return [torch.empty_like(tensor) for tensor in _find_tensors(output)]
+
+
 def find_floating(output: object) -> list[torch.Tensor]:
     """Return the floating tensors in what forward returned, with the graph that they carry."""
     return [tensor for tensor in _find_tensors(output) if tensor.is_floating_point()]

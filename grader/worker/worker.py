@@ -19,7 +19,7 @@ from grader.worker.channel import Channel, ChannelError
 from grader.worker.device import Device, has_simt, list_written
 from grader.worker.failures import classify_backward_error, describe_exception, describe_findings
 from grader.worker.operators import list_operators, watch
-from grader.worker.outputs import compute_gradients, find_floating, flatten, make_noncontiguous
+from grader.worker.outputs import compute_gradients, find_floating, flatten, make_alike, make_noncontiguous
 from grader.worker.protocol import Answer, Failure, Run
 from grader.worker.weights import Match, load_weights
 
@@ -326,10 +326,11 @@ class Worker:
         else:
             with torch.no_grad():
                 outputs = [model(*self.prepared[index]) for index in indices]
+        outputs += [make_alike(outputs[0]) for _ in command.indices[len(indices) :]]
         ended = self.device.mark_time()
         # first of all: what follows belongs to the way back, also where the GPU has waited for the host and is done
         self.device.synchronise()
-        self.held = [flatten(outputs[n % len(outputs)]) for n in range(len(command.indices))]
+        self.held = [flatten(output) for output in outputs]
         located = self.device.locate(self.held)
         seconds = begun.elapsed_time(ended) / 1e3 if begun is not None and ended is not None else 0.0
         return protocol.Timed(located, seconds)

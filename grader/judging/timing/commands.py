@@ -103,7 +103,7 @@ class Candidate(InWorker):
         """Write the inputs and run the submission on them."""
         started = time.perf_counter()
         self.inputs.give(batch)
-        giving = min(time.perf_counter() - started, self.inputs.most_seconds(len(batch)))
+        giving = self.inputs.given(time.perf_counter() - started, len(batch))
         self.claims.append(self._run(batch).gpu_seconds)
         return clock.Turn(aside=giving)
 
@@ -131,9 +131,13 @@ class Other(InWorker):
             super().prepare(batch)
 
     def run(self, batch: Sequence[int]) -> clock.Turn:
+        """Wait as long as the submission does for its inputs: a worker wakes up the later the longer it has slept."""
+        started = time.perf_counter()
+        while (waited := time.perf_counter() - started) < self.inputs.giving:
+            pass
         with _blame_other():
             reply = self._run(batch)
-        return clock.Turn(work=reply.gpu_seconds if self.trusted else 0.0)
+        return clock.Turn(work=reply.gpu_seconds if self.trusted else 0.0, aside=waited)
 
     def settle(self, batch: Sequence[int]) -> None:
         """Have the results removed, which the submission could look for."""

@@ -36,8 +36,8 @@ class TimedInputs:
 
     sent: what each worker makes room for. plain: the values that no worker has in its memory, None for the others.
     ours: the judge's view of the trusted worker's lists. copies: of those of its other rivals. theirs: of the
-    submission's. arity: how many of a list are inputs. Each refresh() draws new values for the rivals, which give()
-    writes for the submission, and which again() can make once more.
+    submission's. arity: how many of a list are inputs. giving: see given(). Each refresh() draws new values for the
+    rivals, which give() writes for the submission, and which again() can make once more.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class TimedInputs:
         self.mapped: list[protocol.Foreign] = []
         self.flush = clock.Flush()
         self.seconds: dict[int, list[float]] = {}
+        self.giving = 0.0
         self.master: list | None = None
         took = 0.0
         for number in range(count):
@@ -165,9 +166,12 @@ class TimedInputs:
             self.give(numbers)
             self.seconds.setdefault(len(numbers), []).append(time.perf_counter() - started)
 
-    def most_seconds(self, count: int) -> float:
-        """Return how long give() takes for so many lists at most: what a submission does meanwhile makes it longer."""
-        return USUAL_FACTOR * statistics.median(self.seconds[count]) + USUAL_S
+    def given(self, seconds: float, count: int) -> float:
+        """Return how much of the time that give() has taken for so many lists is its own, and keep it in `giving`: what
+        a submission does meanwhile makes it longer.
+        """
+        self.giving = min(seconds, USUAL_FACTOR * statistics.median(self.seconds[count]) + USUAL_S)
+        return self.giving
 
     def again(self, number: int) -> list:
         """Return a list of inputs as refresh() wrote it, in memory of the judge's own."""

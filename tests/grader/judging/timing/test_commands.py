@@ -64,6 +64,8 @@ class Alone:
 class Inputs:
     """Notes what is asked of TimedInputs."""
 
+    giving = 0.0
+
     def __init__(self, log):
         self.log = log
 
@@ -73,8 +75,8 @@ class Inputs:
     def restore(self, numbers):
         self.log.append(("restore", numbers))
 
-    def most_seconds(self, count):
-        return 0.0
+    def given(self, seconds, count):
+        return self.giving
 
 
 def make_watch(log, disturbed=False) -> Watch:
@@ -105,7 +107,7 @@ def test_the_submission_gets_its_inputs_in_its_turn_and_runs_in_no_other():
     theirs = ["begin", protocol.Batch([3, 5], "eager"), ("read", 2), "end", "read the rest", protocol.Clear()]
     assert log == [*own, "freeze", protocol.Batch([3, 5], "eager"), *theirs]
     # what a submission says of its own time is not heeded
-    assert turns == [Turn(), Turn(work=0.25)] and mine.claims == [0.5]
+    assert turns[0] == Turn() and turns[1].work == 0.25 and mine.claims == [0.5]
     assert mine.kept in ((3, ["call 0"]), (5, ["call 1"]))
 
 
@@ -114,6 +116,18 @@ def test_each_turn_has_its_inputs_whole_where_models_may_modify_them():
     make(Other, log, model="eager", may_modify=True).prepare([3, 5])
     restored = ("restore", [3, 5])
     assert log == ["freeze", restored, protocol.Batch([3, 5], "eager"), restored]
+
+
+def test_others_wait_for_as_long_as_the_submission_does():
+    """Is a worker that is compared with asked as late, and is the wait no part of its time?"""
+    other = make(Other, [], protocol.Timed(), model="eager")
+    other.inputs.giving = 0.05
+    asked: list[float] = []
+    ask = other.client.ask
+    other.client.ask = lambda *arguments: (asked.append(time.perf_counter()), ask(*arguments))[1]
+    begun = time.perf_counter()
+    turn = other.run([0])
+    assert 0.05 <= turn.aside <= asked[0] - begun
 
 
 def test_every_call_may_be_the_one_that_is_kept():
