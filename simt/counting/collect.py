@@ -125,7 +125,7 @@ def _make_launch(raw: dict, found: dict) -> Launch:
                     part = copied.get(accesses.loop_of.get(spot["offset"], -1), 1.0)
                     _add_block(whole, at, here, spot, ran, blocks, part, lambda a: found.get((module, a)))
             elif name := _name_traffic(spot["event"], _SPACES[int(space)]):
-                traffic = Traffic(*tally[:10], lines=tally[11])
+                traffic = Traffic(*tally[:10], joined=tally[11])
                 getattr(whole, name).add(traffic)
                 getattr(at(here), name).add(traffic)
         if example := spot.get("example"):
@@ -143,6 +143,7 @@ def _make_launch(raw: dict, found: dict) -> Launch:
         for array, sectors in zip(raw["arrays"], of_arrays[0])
         if array[12]
     ]
+    by_atomics = sum(sectors for array, sectors in zip(raw["arrays"], of_arrays[1]) if array[15])
     bytes_, granules = [[_estimate_pieces(raw, unique[i], i, first, count) for i in range(2)] for first in (0, 4)]
     return Launch(
         kernel, raw["file"], raw["line"], raw["defined"], tuple(raw["grid"]), tuple(raw["block"]),
@@ -151,7 +152,7 @@ def _make_launch(raw: dict, found: dict) -> Launch:
         {name: value for name, value in zip(_TOTALS, raw["deviation"]) if raw["sampled"] < count},
         bytes_[0], bytes_[1], unique[0], unique[1], granules[0], granules[1],
         sums["block_unique_sectors_read"], sums["block_unique_sectors_written"],
-        find_compiled(raw, accesses, copied), arrays,
+        find_compiled(raw, accesses, copied), arrays, by_atomics,
     )  # fmt: skip
 
 

@@ -32,10 +32,12 @@ class Traffic:
     sectors: 32-byte sectors (l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum); ideal_sectors: the fewest that can hold
         the used bytes
     wavefronts: passes through the banks of shared memory
-        (smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum); ideal_wavefronts: without any bank conflict
+        (smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum), which are those of the L1 cache; a load or a
+        store of global memory also looks up its lines in passes, and this is the larger number
+        (l1tex__data_pipe_lsu_wavefronts.sum is close); ideal_wavefronts: without any bank conflict
     addresses: distinct addresses of each request, summed; deepest: lanes at the most frequent address, summed. For
         atomics these two show the contention: lanes with the same address are served one after the other.
-    lines: 128-byte lines, each of which takes the load-store unit one clock (l1tex__t_output_wavefronts.sum is close)
+    joined: sectors of stores beside which the same thread stores again at once, as it does for a structure's members
     """
 
     requests: float = 0
@@ -48,7 +50,7 @@ class Traffic:
     ideal_wavefronts: float = 0
     addresses: float = 0
     deepest: float = 0
-    lines: float = 0
+    joined: float = 0
 
     @property
     def bytes_moved(self) -> float:
@@ -216,7 +218,8 @@ class Launch:
     block_unique_sectors_…: the distinct sectors of each block, summed, the least that the L1 caches must fetch.
     compiled: what nvcc changes of this. read_arrays: of each array that is read, the sectors that loads request, the
     distinct ones of each block, summed, the distinct ones of all, and the loads of single threads, and how
-    many of these lie a regular distance apart from those of the other lanes.
+    many of these lie a regular distance apart from those of the other lanes. atomic_sectors: distinct ones of the
+    arrays on which atomic operations work.
     """
 
     kernel: str
@@ -243,6 +246,7 @@ class Launch:
     block_unique_sectors_written: float
     compiled: Compiled = field(default_factory=Compiled)
     read_arrays: list[tuple[float, float, float, float, float]] = field(default_factory=list)
+    atomic_sectors: float = 0
 
     @property
     def blocks(self) -> int:

@@ -113,10 +113,14 @@ class Constants:
     # (running.cu: sums, a thread a row)
     evicted: float = 3.5
     part_sector: float = 4.0  # L2's time to write a part of a sector, relative to a whole one (transpose.cu: rows read)
+    # the same where the thread writes the other parts at once; fitted (whole_numbers.cu: decimals; image_filters.cu)
+    joined_sector: float = 1.6
     halves: float = (
         2.1  # times the sectors that would be enough, from which on that time counts; fitted (upsampling.cu)
     )
-    atomic_ns: float = 0.6  # per sector, if addresses are served in turn (atomics.cu: one counter per lane)
+    # per sector, if addresses are served in turn (0.6 in atomics.cu: one counter per lane; 0.78 in cumulative.cu: kept
+    # without gaps)
+    atomic_ns: float = 0.7
     atomic_spread: float = 640.0  # bytes of neighbouring addresses that one slice of L2 serves (atomics.cu)
     constant_pass: float = 2.0  # clocks for a further address of a request; fitted (lookups.cu: table in constant)
     float_ns: float = 1.75  # for adding one float after another at one address (atomics.cu: one float)
@@ -127,13 +131,15 @@ class Constants:
     start_cycles: float = 150.0  # to start a warp: its launch, parameters and first instructions; fitted
     instruction_cycles: float = 4.0  # from one instruction of a warp to the next that needs it (fma.cu)
     barrier_cycles: float = 30.0  # (barriers.cu)
+    # of accesses to a thread's own arrays that the next instruction waits for (whole_numbers.cu: queens)
+    local_part: float = 0.5
     integer_part: float = 0.8  # of indexing that the integer units execute: others do multiplications and jumps; fitted
     issue_part: float = 0.9  # of the slots in which instructions could be issued; fitted
     base: float = 10.0  # instructions of a warp before and after its work (launches.cu: a store takes 11)
     # exponents of the sums over the parts of a multiprocessor, and over these, memory, latency, dispatch: the larger,
     # the less the parts disturb each other; fitted
     inside: float = 3.0
-    together: float = 2.5
+    together: float = 2.2
 
 
 CONSTANTS = Constants()
@@ -184,6 +190,12 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     l1_room = max(gpu.l1_bytes - resident * (work.shared + 1024), 16 * _KIB)
     again = work.again_by_block / work.blocks if work.blocks else 0.0
     l1_hits = _estimate_hits(again * min(resident, -(-work.blocks // device.multiprocessors)), l1_room)
+    # what every block reads is fetched once for those that run together on a multiprocessor, or once for all on it
+    common = min(work.common_by_block, own)
+    fetched = common / min(resident, -(-work.blocks // device.multiprocessors))
+    if work.common_unique <= l1_room:
+        fetched = min(fetched, work.common_unique * min(work.blocks, device.multiprocessors))
+    own -= common - fetched
     from_l2 = own + work.read_again * (1 - l1_hits)
     l2_room = constants.l2_part * device.l2_bytes
     l2_hits = _estimate_hits(min(again * at_once, work.again_unique), l2_room)
@@ -200,13 +212,16 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     # halves of sectors are written together with their other halves, which the next store has
     apart_stores = work.store_sectors > constants.halves * work.ideal_store_sectors > 0
     partial = max(0.0, work.store_sectors - work.ideal_store_sectors) if apart_stores else 0.0
-    stored = work.store_sectors + (constants.part_sector - 1) * partial
+    joined = _ratio(work.joined_sectors, work.store_sectors)
+    stored = work.store_sectors + partial * (
+        (constants.part_sector - 1) * (1 - joined) + (constants.joined_sector - 1) * joined
+    )
     written = (stored + work.atomic_passes + work.local_sectors) * SECTOR
     cost = from_dram * (1 + (constants.strided_reads - 1) * alone) + 2 * at_random * (constants.random_reads - 1)
     cost += to_dram * (1 + (constants.part_writes - 1) * min(1.0, apart))
     if apart_stores and work.store_sectors > ALONE * work.stores:
         running = (work.unique_written + work.block_unique_read) / work.blocks * at_once
-        cost += constants.evicted * (1 - _estimate_hits(running, l2_room)) * partial * SECTOR
+        cost += constants.evicted * (1 - _estimate_hits(running, l2_room)) * partial * (1 - joined) * SECTOR
     return {
         "l2": from_l2 + written, "dram": from_dram + to_dram, "dram_cost": cost,
         "in_l1": 1 - from_l2 / requested if requested else 1.0, "in_dram": from_dram / requested if requested else 0.0,
@@ -250,8 +265,8 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
         return amount * busiest / a_clock / clock
 
     wavefronts = (
-        work.load_lines + work.store_lines + work.shared_wavefronts + work.atomic_passes + work.local_sectors / 4
-        + constants.constant_pass * work.constant_passes
+        work.load_wavefronts + work.store_wavefronts + work.shared_wavefronts + work.atomic_passes
+        + work.local_sectors / 4 + work.mix.get("local", 0) + constants.constant_pass * work.constant_passes
     )  # fmt: skip
     terms = {
         "block dispatch": work.blocks / (constants.blocks_a_clock * clock),
@@ -284,14 +299,14 @@ def _add_up(seconds: Iterable[float], power: float) -> float:
 # Measured time over predicted time, by the part that limits a launch: between these lie nine in ten of the kernels that
 # were measured on a GPU. benchmarks/validate/intervals.py prints them, and a test compares.
 INTERVALS: dict[str, tuple[float, float]] = {
-    "DRAM bytes": (0.80, 1.60),
-    "L1 and shared-memory wavefronts": (0.71, 1.62),
-    "L2 bytes": (0.52, 3.08),
-    "atomics": (0.60, 1.93),
-    "block dispatch": (0.75, 1.45),
-    "instruction issue": (0.65, 1.85),
-    "latency": (0.48, 1.88),
-    "launch overhead": (0.80, 1.32),
+    "DRAM bytes": (0.75, 1.64),
+    "L1 and shared-memory wavefronts": (0.73, 1.72),
+    "L2 bytes": (0.48, 2.84),
+    "atomics": (0.55, 1.68),
+    "block dispatch": (0.72, 1.38),
+    "instruction issue": (0.65, 1.97),
+    "latency": (0.61, 1.85),
+    "launch overhead": (0.80, 1.62),
 }
 UNKNOWN_INTERVAL = (0.3, 4.0)  # of parts that limit none of these kernels, or a few
 
@@ -306,8 +321,8 @@ def _predict_atomics(work: Work, chip: Device, constants: Constants) -> float:
     """Return the time of atomics: each slice of L2 serves its sectors in turn, and near addresses share a slice."""
     if not work.atomic_passes:
         return 0.0
-    slices = max(1.0, min(96.0, work.unique_written / constants.atomic_spread))
-    in_turn = work.float_atomics / max(1.0, work.bytes_written / 4)  # at each address
+    slices = max(1.0, min(96.0, work.atomic_unique / constants.atomic_spread))
+    in_turn = work.float_atomics / max(1.0, min(work.bytes_written, work.atomic_unique) / 4)  # at each address
     return 1e-9 * max(work.atomic_passes * constants.atomic_ns / slices, in_turn * constants.float_ns)
 
 
@@ -323,7 +338,7 @@ def _predict_latency(
     rounds = work.load_rounds / warps or max(min(loads, stores), loads / LOADS_AT_ONCE, min(loads, 1.0))
     in_l2 = max(0.0, 1 - moved["in_l1"] - moved["in_dram"])
     # further wavefronts of a request, for which its warp waits
-    own = max(0.0, work.load_lines - work.loads) + max(0.0, work.shared_wavefronts - work.shared_requests)
+    own = max(0.0, work.load_wavefronts - work.loads) + max(0.0, work.shared_wavefronts - work.shared_requests)
     load_cycles = (
         moved["in_l1"] * gpu.l1_cycles + in_l2 * gpu.l2_cycles + min(1.0, moved["in_dram"]) * gpu.dram_ns * 1e-9 * clock
     )
@@ -331,6 +346,7 @@ def _predict_latency(
         constants.start_cycles + rounds * load_cycles + total / warps * constants.instruction_cycles
         + work.barriers / warps * constants.barrier_cycles
         + work.shared_float_rounds / warps * constants.shared_float_cycles + own / warps
+        + work.mix.get("local", 0) / warps * gpu.l1_cycles * constants.local_part
     )  # fmt: skip
     waves = max(1.0, work.blocks / (resident * chip.multiprocessors))
     return waves * life / clock

@@ -23,7 +23,8 @@ WIDE = 4  # numbers of 4 bytes that a thread loads at once as a float4
 MANY = 0.25  # of the instructions, from which on a kind of operation is named
 INDEXING = ("instructions", "indexing", "indexing64", "divide32", "divide64")  # of Work.mix
 _BY_WARPS = (
-    "mix", "loads", "load_rounds", "stores", "load_lines", "store_lines", "shared_wavefronts", "shared_requests",
+    "mix", "loads", "load_rounds", "stores", "load_wavefronts", "store_wavefronts", "shared_wavefronts",
+    "shared_requests",
 )  # fmt: skip
 FULL = 8  # blocks per multiprocessor that keep it busy
 
@@ -82,12 +83,12 @@ def _without_scattered_loads(work: Work, waste: Waste, gpu: str) -> Work | None:
     ideal = work.ideal_load_sectors
     if not work.are_loads_scattered:
         return None
-    lines = max(work.loads, ideal / 4)
+    wavefronts = max(work.loads, ideal / 4)
     own = work.block_unique_read * min(1.0, ideal / work.load_sectors)
     return dataclasses.replace(
         work,
         load_sectors=ideal,
-        load_lines=min(work.load_lines, lines),
+        load_wavefronts=min(work.load_wavefronts, wavefronts),
         block_unique_read=max(own, min(work.block_unique_read, work.unique_read)),
         read_again=work.read_again * min(1.0, ideal / work.load_sectors),
         again_by_block=work.again_by_block * min(1.0, ideal / work.load_sectors),
@@ -100,8 +101,8 @@ def _without_scattered_stores(work: Work, waste: Waste, gpu: str) -> Work | None
     ideal = work.ideal_store_sectors
     if not work.are_stores_scattered:
         return None
-    lines = max(work.stores, ideal / 4)
-    return dataclasses.replace(work, store_sectors=ideal, store_lines=min(work.store_lines, lines))
+    wavefronts = min(work.store_wavefronts, max(work.stores, ideal / 4))
+    return dataclasses.replace(work, store_sectors=ideal, store_wavefronts=wavefronts)
 
 
 def _without_conflicts(work: Work, waste: Waste, gpu: str) -> Work | None:
@@ -201,7 +202,7 @@ def _without_long_indices(work: Work, waste: Waste, gpu: str) -> Work | None:
 def _without_shared_reads(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Half as many reads of shared memory, where these take longest."""
     prediction = predict(work, gpu)
-    if prediction.limit != "L1 and shared-memory wavefronts" or work.shared_wavefronts < work.load_lines:
+    if prediction.limit != "L1 and shared-memory wavefronts" or work.shared_wavefronts < work.load_wavefronts:
         return None
     return _scale(work, 0.5, "shared_wavefronts", "shared_requests")
 
@@ -236,14 +237,24 @@ def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
     if not work.block_unique_read or requested < 1.5 * work.block_unique_read or work.are_loads_scattered:
         return None
     part = work.block_unique_read / requested
-    return dataclasses.replace(_scale(work, part, "loads", "load_rounds", "load_sectors", "load_lines"), read_again=0)
+    return dataclasses.replace(
+        _scale(work, part, "loads", "load_rounds", "load_sectors", "load_wavefronts"), read_again=0
+    )
 
 
 def _without_small_tiles(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Blocks read what other blocks read too: twice the tile in both directions halves that."""
     if work.block_unique_read < 4 * max(work.unique_read, 1.0) or work.are_loads_scattered:
         return None
-    halved = ("block_unique_read", "load_sectors", "load_lines", "loads", "load_rounds", "read_again", "again_by_block")
+    halved = (
+        "block_unique_read",
+        "load_sectors",
+        "load_wavefronts",
+        "loads",
+        "load_rounds",
+        "read_again",
+        "again_by_block",
+    )
     return _scale(work, 0.5, *halved)
 
 

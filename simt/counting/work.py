@@ -12,6 +12,7 @@ from simt.counting.counters import GRANULE, SECTOR, launch_dict
 RANDOM = 0.7  # sectors for each thread's load, from which on the threads of a warp read at places of their own
 RANDOM_AGAIN = 1.2  # blocks that read each sector, from which on these places are taken to be random
 AGAIN = 1.05  # times the distinct sectors, from which on an array is read again
+COMMON = 0.6  # of an array, which each block reads, from which on blocks share what L1 holds of it
 SCATTERED = 1.3  # times the sectors that would be enough, from which on accesses are scattered
 
 
@@ -26,7 +27,9 @@ class Work:
     that each request uses. constant_passes: addresses of requests to constant memory beyond the first. read_again:
     bytes that a block requests for the second time, summed; again_by_block, again_unique: the distinct bytes of the
     arrays that it requests them from, of each block, summed, and of the grid. random_by_block, random_unique: the same
-    of the arrays that threads read at random places.
+    of the arrays that threads read at random places. common_by_block, common_unique: of those that every block reads
+    for the most part. atomic_unique: bytes of the distinct sectors of arrays on which atomic operations work.
+    joined_sectors: of stores beside which the same thread stores again at once.
     """
 
     @property
@@ -42,10 +45,10 @@ class Work:
     shared: int
     loads: float = 0
     load_sectors: float = 0
-    load_lines: float = 0
+    load_wavefronts: float = 0
     stores: float = 0
     store_sectors: float = 0
-    store_lines: float = 0
+    store_wavefronts: float = 0
     atomics: float = 0
     atomic_passes: float = 0
     local_sectors: float = 0
@@ -70,6 +73,10 @@ class Work:
     again_unique: float = 0
     random_by_block: float = 0
     random_unique: float = 0
+    common_by_block: float = 0
+    common_unique: float = 0
+    atomic_unique: float = 0
+    joined_sectors: float = 0
     mix: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -105,10 +112,10 @@ class Work:
             shared=launch["dynamic_shared"] + launch["static_shared"],
             loads=sums("global", "loads", "requests"),
             load_sectors=sums("global", "loads", "sectors"),
-            load_lines=_count_lines(counters.get("global_loads", {})),
+            load_wavefronts=sums("global", "loads", "wavefronts"),
             stores=sums("global", "stores", "requests"),
             store_sectors=sums("global", "stores", "sectors"),
-            store_lines=_count_lines(counters.get("global_stores", {})),
+            store_wavefronts=sums("global", "stores", "wavefronts"),
             atomics=sums("global", "atomics", "requests"),
             atomic_passes=sums("global", "atomics", "sectors") - made.joined_atomics,
             local_sectors=sums("local", "loads stores", "sectors"),
@@ -128,35 +135,31 @@ class Work:
             bytes_written=launch["unique_bytes_written"],
             ideal_load_sectors=sums("global", "loads", "ideal_sectors"),
             ideal_store_sectors=sums("global", "stores", "ideal_sectors"),
-            **_sum_arrays(launch["read_arrays"]),
+            joined_sectors=sums("global", "stores", "joined"),
+            atomic_unique=launch["atomic_sectors"] * SECTOR,
+            **_sum_arrays(launch["read_arrays"], math.prod(launch["grid"])),
             mix={name: value / lanes for name, value in counters.get("mix", {}).items()},
         )
 
 
-def _sum_arrays(arrays: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Return what Work has of arrays that are read again, and of those that are read at random places.
+def _sum_arrays(arrays: Sequence[Sequence[float]], blocks: int) -> dict[str, float]:
+    """Return what Work has of arrays that are read again, that every block reads, or that are read at random places.
 
     These are the places where each thread has a sector of its own, at no regular distance from its neighbours', which
     its block does not read again but others do.
     """
-    names = "read_again again_by_block again_unique random_by_block random_unique".split()
+    names = "read_again again_by_block again_unique random_by_block random_unique common_by_block common_unique".split()
     found: dict[str, float] = dict.fromkeys(names, 0.0)
     for asked, own, unique, lanes, regular in arrays:
         if asked > AGAIN * own:
             found["read_again"] += SECTOR * min(asked - own, own)
             found["again_by_block"] += SECTOR * own
             found["again_unique"] += SECTOR * unique
+        if blocks > 1 and own > COMMON * unique * blocks:
+            found["common_by_block"] += SECTOR * own
+            found["common_unique"] += SECTOR * unique
         scattered = asked > RANDOM * lanes and regular < lanes / 2
         if scattered and asked < 2 * own and own > RANDOM_AGAIN * unique:
             found["random_by_block"] += SECTOR * own
             found["random_unique"] += SECTOR * unique
     return found
-
-
-def _count_lines(traffic: Mapping[str, float]) -> float:
-    """Return the number of 128-byte lines of all requests. Each takes the load-store unit one clock."""
-    if "lines" in traffic:
-        return traffic["lines"]
-    sectors, requests = traffic.get("sectors", 0), traffic.get("requests", 0)
-    apart = sectors and traffic.get("used", 0) / (sectors * SECTOR) < 0.2 and sectors / requests > 4
-    return sectors if apart else max(requests, sectors / 4)

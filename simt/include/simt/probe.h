@@ -61,6 +61,8 @@ inline __attribute__((always_inline)) void probe_fence(Scope scope) { simt_probe
 
 #ifdef SIMT_COUNT
 #define SIMT_COUNTED SIMT_OWN_PROBES
+#define SIMT_COUNTED_APART SIMT_OWN_PROBES
 #else
 #define SIMT_COUNTED inline __attribute__((always_inline))
+#define SIMT_COUNTED_APART inline
 #endif

@@ -147,12 +147,35 @@ SIMT_INLINE SIMT_T2 __lowhigh2highlow(SIMT_T2 h) { return {h.y, h.x}; }
 #define SIMT_PAIR_3(name, pair) \
   SIMT_INLINE SIMT_T2 pair(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) { return {name(a.x, b.x, c.x), name(a.y, b.y, c.y)}; }
 
-#define SIMT_ARITHMETIC(op, name)                                                                     \
-  SIMT_INLINE SIMT_T operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); } \
-  SIMT_INLINE SIMT_T& operator op## = (SIMT_T & a, const SIMT_T& b) { return a = a op b; }            \
-  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) { return a op b; }                                      \
-  SIMT_PAIR_2(name, name##2)                                                                          \
-  SIMT_INLINE SIMT_T2 operator op(const SIMT_T2& a, const SIMT_T2& b) { return name##2(a, b); }       \
+// What a GPU does in one instruction, of one number and of a pair, is one function of bits: counting counts its calls.
+// (A function that returned a structure would store it where no probe sees that.)
+#define SIMT_BITS(a) __builtin_bit_cast(unsigned, a)
+#define SIMT_ONE_INSTRUCTION(what, name, expression)                                                         \
+  namespace simt {                                                                                           \
+  SIMT_COUNTED unsigned short SIMT_NAME(what##_, )(unsigned short p, unsigned short q) {                     \
+    const SIMT_T a = SIMT_RAW{p}, b = SIMT_RAW{q};                                                           \
+    return SIMT_T(expression).__x;                                                                           \
+  }                                                                                                          \
+  SIMT_COUNTED unsigned SIMT_NAME2(what##_, )(unsigned p, unsigned q) {                                      \
+    return SIMT_NAME(what##_, )((unsigned short)p, (unsigned short)q) |                                      \
+           (unsigned)SIMT_NAME(what##_, )((unsigned short)(p >> 16), (unsigned short)(q >> 16)) << 16;       \
+  }                                                                                                          \
+  }                                                                                                          \
+  SIMT_INLINE SIMT_T name(SIMT_T a, SIMT_T b) { return SIMT_RAW{simt::SIMT_NAME(what##_, )(a.__x, b.__x)}; } \
+  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a, SIMT_T2 b) {                                                        \
+    return __builtin_bit_cast(SIMT_RAW2, simt::SIMT_NAME2(what##_, )(SIMT_BITS(a), SIMT_BITS(b)));           \
+  }
+SIMT_ONE_INSTRUCTION(add, __hadd, SIMT_F(a) + SIMT_F(b))
+SIMT_ONE_INSTRUCTION(sub, __hsub, SIMT_F(a) - SIMT_F(b))
+SIMT_ONE_INSTRUCTION(mul, __hmul, SIMT_F(a) * SIMT_F(b))
+SIMT_INLINE SIMT_T __hdiv(SIMT_T a, SIMT_T b) { return SIMT_F(a) / SIMT_F(b); }
+SIMT_PAIR_2(__hdiv, __hdiv2)
+#undef SIMT_ONE_INSTRUCTION
+
+#define SIMT_ARITHMETIC(op, name)                                                               \
+  SIMT_INLINE SIMT_T operator op(const SIMT_T& a, const SIMT_T& b) { return name(a, b); }       \
+  SIMT_INLINE SIMT_T& operator op## = (SIMT_T & a, const SIMT_T& b) { return a = a op b; }      \
+  SIMT_INLINE SIMT_T2 operator op(const SIMT_T2& a, const SIMT_T2& b) { return name##2(a, b); } \
   SIMT_INLINE SIMT_T2& operator op## = (SIMT_T2 & a, const SIMT_T2& b) { return a = a op b; }
 SIMT_ARITHMETIC(+, __hadd)
 SIMT_ARITHMETIC(-, __hsub)
@@ -192,17 +215,28 @@ SIMT_INLINE SIMT_T __habs(SIMT_T a) { return SIMT_RAW{(unsigned short)(a.__x & 0
 SIMT_PAIR_1(__hneg)
 SIMT_PAIR_1(__habs)
 
-inline SIMT_T __hfma(SIMT_T a, SIMT_T b, SIMT_T c) {
-  const double product = (double)SIMT_F(a) * (double)SIMT_F(b);   // exact
-  return SIMT_RAW{
-      simt::narrowed(simt::odd_sum(product, (double)SIMT_F(c)), SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest)};
+namespace simt {
+SIMT_COUNTED_APART unsigned short SIMT_NAME(fma_, )(unsigned short a, unsigned short b, unsigned short c) {
+  const double product = (double)SIMT_FROM_BITS(a) * (double)SIMT_FROM_BITS(b);   // exact
+  return narrowed(odd_sum(product, (double)SIMT_FROM_BITS(c)), SIMT_DIGITS, SIMT_LEAST, Round::nearest);
+}
+SIMT_COUNTED unsigned SIMT_NAME2(fma_, )(unsigned a, unsigned b, unsigned c) {
+  return SIMT_NAME(fma_, )((unsigned short)a, (unsigned short)b, (unsigned short)c) |
+         (unsigned)SIMT_NAME(fma_, )((unsigned short)(a >> 16), (unsigned short)(b >> 16), (unsigned short)(c >> 16))
+             << 16;
+}
+}  // namespace simt
+SIMT_INLINE SIMT_T __hfma(SIMT_T a, SIMT_T b, SIMT_T c) {
+  return SIMT_RAW{simt::SIMT_NAME(fma_, )(a.__x, b.__x, c.__x)};
+}
+SIMT_INLINE SIMT_T2 __hfma2(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) {
+  return __builtin_bit_cast(SIMT_RAW2, simt::SIMT_NAME2(fma_, )(SIMT_BITS(a), SIMT_BITS(b), SIMT_BITS(c)));
 }
 SIMT_INLINE SIMT_T __hfma_sat(SIMT_T a, SIMT_T b, SIMT_T c) { return __saturatef(SIMT_F(__hfma(a, b, c))); }
 SIMT_INLINE SIMT_T __hfma_relu(SIMT_T a, SIMT_T b, SIMT_T c) {
   const SIMT_T sum = __hfma(a, b, c);
   return SIMT_F(sum) < 0 ? SIMT_T(0.0f) : sum;
 }
-SIMT_PAIR_3(__hfma, __hfma2)
 SIMT_PAIR_3(__hfma_sat, __hfma2_sat)
 SIMT_PAIR_3(__hfma_relu, __hfma2_relu)
 // Complex numbers: x is the real part. a·b + c
@@ -306,6 +340,7 @@ SIMT_FUNCTION(tanh_approx, ::tanh((double)f))
 #undef SIMT_PAIR_3
 #undef SIMT_PAIR_2
 #undef SIMT_PAIR_1
+#undef SIMT_BITS
 #undef SIMT_F
 #undef SIMT_NAME2
 #undef SIMT_NAME

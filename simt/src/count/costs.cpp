@@ -77,8 +77,6 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
   const bool atomic = spot.event == Event::atomic;
   pattern.cost = {};
   pattern.spans = 0;
-  pattern.shift = 0;
-  std::fill(pattern.lines, pattern.lines + 4, 0u);
   pattern.marks = false;
   Space space = pattern.space;
   if (space == Space::local) {
@@ -103,25 +101,21 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
   }
   pattern.marks = space == Space::global;
   if (!pattern.marks) return;
-  // Memory of tensors is aligned to 64 bytes here, but to a whole line at least on a GPU: an argument says where it
-  // begins.
+  // A tensor's memory begins with a line on a GPU, and an argument says where it begins.
   const Launch& launch = *job_->launch;
   std::uint64_t nearest = 0;
   for (unsigned i = 0; i < launch.argument_count; ++i)
     if (const auto at = reinterpret_cast<std::uint64_t>(launch.arguments[i].pointer);
         at <= pattern.base && at > nearest)
       nearest = at;
-  if (atomic) {
-    std::uint64_t origin = nearest;
-    for (const Variable& variable : job_->module->variables)
-      if (pattern.base - (job_->module->base + variable.offset) < variable.bytes)
-        origin = job_->module->base + variable.offset;
+  std::uint64_t origin = nearest;
+  for (const Variable& variable : job_->module->variables)
+    if (pattern.base - (job_->module->base + variable.offset) < variable.bytes)
+      origin = job_->module->base + variable.offset;
+  if (atomic)
     atomic_cost(request, origin, pattern.cost);
-  }
-  pattern.shift = nearest & 64;
-  const std::uint64_t now = (pattern.base - pattern.shift) / 32 % 4;
-  for (std::uint64_t i = 0; i < 4; ++i)
-    pattern.lines[i] = lines_of(pattern.span, pattern.spans, 128 - pattern.shift + (i - now) % 4 * 32);
+  else
+    l1_cost(request, origin, pattern.cost);
 }
 
 void Counter::mark(Pattern& pattern, std::uint64_t address, Event event) {

@@ -300,6 +300,7 @@ void Counter::end() {
     counting_->arrays[a].requested += arrays_[a].requested;
     counting_->arrays[a].lanes += arrays_[a].lanes;
     counting_->arrays[a].regular += arrays_[a].regular;
+    counting_->arrays[a].atomics += arrays_[a].atomics;
     for (unsigned i = 0; i < 2; ++i) {
       counting_->arrays[a].counted[i] += arrays_[a].counted[i];
       counting_->arrays[a].estimated[i] += arrays_[a].estimated[i];

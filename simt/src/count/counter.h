@@ -32,7 +32,7 @@ struct Tally {
   double bytes = 0, used = 0, sectors = 0, ideal_sectors = 0, wavefronts = 0, ideal_wavefronts = 0, distinct = 0,
          deepest = 0;
   double diverged = 0;         // executions of a block after which the lanes diverged
-  double lines = 0;
+  double joined = 0;           // sectors of stores beside which a thread stores again at once
   // How often lanes reconverged at this block, and how many.
   double arrivals = 0, arrived = 0;
   void add(const Tally& other);
@@ -67,11 +67,8 @@ struct alignas(64) Pattern {
   std::uint32_t offset, within;     // the low bits of the first lane's address that matter, and which they are
   std::uint64_t low, size;          // where the first lane's address must lie for the space to be the same
   std::uint64_t base;               // the first lane's address when this was worked out
-  // Since it was last added up, by where in its 128-byte line the first lane's address lies; and the lines in each
-  // case.
-  std::uint64_t times[4] = {};
-  std::uint32_t lines[4];
-  std::uint64_t shift;  // of the line that the tensor begins with
+  std::uint64_t times = 0;  // since it was last added up
+  std::uint64_t joined = 0;  // stores among these whose first lane also makes its store before or after in that sector
   std::uint64_t marked;  // the first lane's address when its bytes were last marked as touched
   Space space;
   bool marks;
@@ -152,6 +149,8 @@ struct Path : Goal {
   bool predicated = false;  // a short side of a branch: no lane jumps, so no lane arrives
   int depth = -1;  // of calls
   Frame frame[deepest_call];
+  std::uint64_t stored = 0;  // the sector of the first lane's last store, and whether that was joined
+  bool joined = false;
 
   void wait();  // becomes a join
   void resume();  // stops being a join
@@ -161,9 +160,9 @@ struct Counting;
 
 // Sectors of one array that blocks read, and wrote, summed over blocks: of those counted, and estimated for the grid.
 // requested, lanes: by loads, and by how many threads, estimated, each time. regular: by how many of these together with
-// others whose bytes lie the same distance apart.
+// others whose bytes lie the same distance apart. atomics: requests of atomic operations, estimated.
 struct ArraySectors {
-  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0, regular = 0;
+  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0, regular = 0, atomics = 0;
 };
 
 // The counting of one worker.

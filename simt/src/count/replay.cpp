@@ -170,7 +170,14 @@ SIMT_IN Counter::Step Counter::step(Path& path, const std::uint64_t* row, unsign
   if (spot.block >= 0)
     if (const Step way = begin_block(path, spot); way != Step::on) return way;
   if (__builtin_expect(!known, 0)) pattern = &learn(spot, row, path.lanes, leader);
-  ++pattern->times[(address - pattern->shift) / 32 % 4];
+  ++pattern->times;
+  if (spot.event == Event::write) {
+    const bool joined = address / 32 == std::exchange(path.stored, address / 32);
+    if (joined) pattern->joined += path.joined ? 1 : 2;
+    path.joined = joined;
+  } else {
+    path.stored = 0;
+  }
   if (pattern->marks && pattern->marked != address) mark(*pattern, address, spot.event);
   return Step::on;
 }
@@ -205,7 +212,7 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   pattern.marked = 0;
   pattern.space = space_of(address, &pattern.low, &pattern.size);
   // A shift by whole sectors costs the same, and in shared memory one by whole words; but an atomic operation's lines
-  // have banks.
+  // have banks. (So have a load's, but what a shift changes there is little.)
   pattern.within = pattern.space == Space::shared ? 3 : spot.event == Event::atomic ? ~std::uint32_t(0) : 31;
   pattern.offset = address & pattern.within;
   cost_of(pattern, spot, {addresses, pattern.lanes, spot.bytes});

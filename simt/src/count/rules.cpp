@@ -7,7 +7,7 @@
 namespace simt {
 namespace {
 
-constexpr unsigned warp = 32, sector = 32, line = 128, banks = 32, bank_bytes = 4;
+constexpr unsigned warp = 32, sector = 32, line = 128, banks = 32, bank_bytes = 4, line_banks = 4;
 
 // The active lanes' addresses in ascending order; most requests come in that order already.
 unsigned sorted(const Request& request, std::uint64_t* address) {
@@ -62,14 +62,14 @@ std::uint32_t touched(std::uint64_t from, std::uint64_t to, std::uint64_t piece,
   return static_cast<std::uint32_t>(end - first);
 }
 
-}  // namespace
-
-std::uint32_t lines_of(const Span* spans, unsigned count, std::uint64_t shift) {
-  std::uint32_t lines = 0;
-  std::uint64_t next = 0;
-  for (unsigned i = 0; i < count; ++i) lines += touched(spans[i].from + shift, spans[i].to + shift, line, next);
-  return lines;
+// Returns in which of the four banks of lines an address lies, relative to where its array begins: two parities. (Found
+// with ncu on an H200, of atomic operations.)
+unsigned line_bank(std::uint64_t address) {
+  constexpr std::uint64_t parity[2] = {0x2f7bd5a80, 0x75d6aed00};
+  return static_cast<unsigned>(__builtin_parityll(address & parity[0]) | __builtin_parityll(address & parity[1]) << 1);
 }
+
+}  // namespace
 
 bool are_regular(const Span* spans, unsigned count) {
   const auto gap = [&](unsigned i) { return spans[i].from - spans[i - 1].from; };
@@ -101,15 +101,14 @@ unsigned global_cost(const Request& request, Cost& cost, Span* spans) {
   return runs;
 }
 
-// The L1 cache takes an atomic operation in passes. It has four banks of lines, and in a pass one line of each; a
-// line's bank is two parities of its address. Before the lines are chosen, each place in a bank, of an operand's size,
-// goes to the lowest lane that is left there, whichever line it means; then each bank's line goes to the lowest lane
-// that holds a place. So lanes that lost their place to another line come back, and their sectors count again. (Found
-// with ncu on an H200: wavefronts and sectors of 1,246 single requests, and of 348 more of other types and far
-// addresses, are these in all but those of atomicCAS, which takes up to two passes more.)
+// The L1 cache takes an atomic operation in passes. It has four banks of lines, and in a pass one line of each. Before
+// the lines are chosen, each place in a bank, of an operand's size, goes to the lowest lane that is left there, whichever
+// line it means; then each bank's line goes to the lowest lane that holds a place. So lanes that lost their place to
+// another line come back, and their sectors count again. (Found with ncu on an H200: wavefronts and sectors of 1,246
+// single requests, and of 348 more of other types and far addresses, are these in all but those of atomicCAS, which takes
+// up to two passes more.)
 void atomic_cost(const Request& request, std::uint64_t origin, Cost& cost) {
-  constexpr unsigned line_banks = 4, places = line / 4;
-  constexpr std::uint64_t parity[2] = {0x2f7bd5a80, 0x75d6aed00};
+  constexpr unsigned places = line / 4;
   const unsigned operand = std::max(request.bytes, 4u);
   cost.sectors = 0;
   for (std::uint32_t left = request.lanes; left;) {
@@ -120,8 +119,7 @@ void atomic_cost(const Request& request, std::uint64_t origin, Cost& cost) {
     for (std::uint32_t lanes = left; lanes; lanes &= lanes - 1) {
       const int lane = __builtin_ctz(lanes);
       const std::uint64_t address = request.address[lane] - origin;
-      const unsigned bank =
-          static_cast<unsigned>(__builtin_parityll(address & parity[0]) | __builtin_parityll(address & parity[1]) << 1);
+      const unsigned bank = line_bank(address);
       const std::uint32_t place = 1u << address % line / operand % places;
       if (taken[bank] & place) continue;
       taken[bank] |= place;
@@ -155,6 +153,26 @@ void shared_cost(const Request& request, Cost& cost, bool alone) {
   }
   // As ncu has it: what the lanes' bytes take at 128 a pass, wherever they are.
   cost.ideal_wavefronts += std::min(cost.wavefronts, (needed + banks * bank_bytes - 1) / (banks * bank_bytes));
+}
+
+// The lines are looked up in passes, which take the lanes in order and end before a line whose bank has had another. Data
+// pass through the banks of shared memory. (ncu on an H200: benchmarks/micro/strides.cu, gather.cu, rows.cu, widths.cu.)
+void l1_cost(const Request& request, std::uint64_t origin, Cost& cost) {
+  std::uint64_t held[line_banks] = {};
+  bool taken[line_banks] = {};
+  std::uint32_t lookups = 1;
+  for (std::uint32_t lanes = request.lanes; lanes; lanes &= lanes - 1) {
+    const std::uint64_t address = request.address[__builtin_ctz(lanes)] - origin;
+    const unsigned bank = line_bank(address);
+    if (taken[bank] && held[bank] != address / line) {
+      ++lookups;
+      std::fill(taken, taken + line_banks, false);
+    }
+    taken[bank] = true;
+    held[bank] = address / line;
+  }
+  shared_cost(request, cost, false);
+  cost.wavefronts = std::max(cost.wavefronts, lookups);
 }
 
 }  // namespace simt

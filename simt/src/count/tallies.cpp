@@ -17,7 +17,7 @@ void Tally::add(const Tally& other) {
   distinct += other.distinct;
   deepest += other.deepest;
   diverged += other.diverged;
-  lines += other.lines;
+  joined += other.joined;
   arrivals += other.arrivals;
   arrived += other.arrived;
 }
@@ -29,7 +29,7 @@ std::size_t Counter::array_of(std::uint64_t address) const {
 }
 
 void Counter::flush(Spot& spot, Pattern& pattern) {
-  const std::uint64_t count = pattern.times[0] + pattern.times[1] + pattern.times[2] + pattern.times[3];
+  const std::uint64_t count = std::exchange(pattern.times, 0);
   if (!count) return;
   const double times = static_cast<double>(count), lanes = __builtin_popcount(pattern.lanes),
                weighted = times * flushed_weight_;
@@ -40,8 +40,8 @@ void Counter::flush(Spot& spot, Pattern& pattern) {
   tally.bytes += weighted * lanes * spot.bytes;
   tally.used += weighted * cost.used;
   tally.sectors += weighted * cost.sectors;
-  for (unsigned i = 0; i < 4; ++i)
-    tally.lines += static_cast<double>(std::exchange(pattern.times[i], 0) * pattern.lines[i]) * flushed_weight_;
+  // the store before it may have had another pattern, and is counted with this one
+  tally.joined += static_cast<double>(std::exchange(pattern.joined, 0) * cost.sectors) * flushed_weight_;
   tally.ideal_sectors += weighted * cost.ideal_sectors;
   tally.wavefronts += weighted * cost.wavefronts;
   tally.ideal_wavefronts += weighted * cost.ideal_wavefronts;
@@ -60,6 +60,8 @@ void Counter::flush(Spot& spot, Pattern& pattern) {
       array.requested += weighted * cost.sectors;
       array.lanes += weighted * lanes;
       if (are_regular(pattern.span, pattern.spans)) array.regular += weighted * lanes;
+    } else if (atomic) {
+      arrays_[array_of(pattern.base)].atomics += weighted;
     }
   } else if (pattern.space == Space::shared) {
     now_[shared_requests] += times;

@@ -47,7 +47,7 @@ std::string written(const Counting::Found& found) {
     if (t.executions == 0 && t.diverged == 0 && t.arrivals == 0) continue;
     const double values[] = {
         t.executions,       t.lanes,    t.bytes,   t.used,     t.sectors, t.ideal_sectors, t.wavefronts,
-        t.ideal_wavefronts, t.distinct, t.deepest, t.diverged, t.lines,   t.arrivals,      t.arrived};
+        t.ideal_wavefronts, t.distinct, t.deepest, t.diverged, t.joined,  t.arrivals,      t.arrived};
     out += std::string(first ? "" : ",") + "\"" + std::to_string(s) + "\":" + listed(values);
     first = false;
   }
@@ -56,7 +56,7 @@ std::string written(const Counting::Found& found) {
 
 // Read, then written: sectors of the counted blocks, estimated for the grid, distinct ones, from first to last; those
 // that more than half of the blocks touched, and by how many blocks. Then how many loads requested, in how many
-// threads, and in how many of these a regular distance apart.
+// threads, and in how many of these a regular distance apart, and atomic operations request it.
 std::string written(const CountedLaunch::Array& array) {
   std::vector<double> all;
   for (unsigned i = 0; i < 2; ++i)
@@ -68,6 +68,7 @@ std::string written(const CountedLaunch::Array& array) {
   all.push_back(array.blocks.requested);
   all.push_back(array.blocks.lanes);
   all.push_back(array.blocks.regular);
+  all.push_back(array.blocks.atomics);
   return listed(all);
 }
 

@@ -11,12 +11,14 @@ from simt.toolchain.disassembly.decoding import BLOCK_PROBE, PROBE, Function, In
 # arithmetic. Library functions have their own columns because a GPU needs other instructions for each. So do 64-bit
 # integers and integer divisions, because a GPU needs several instructions for them. indexing: integer instructions and
 # branches that nvcc generates (indexing.py); indexing_rolled: the same where a loop turns too few times for the copies
-# that nvcc makes of its body; indexing64: those beyond, because integers have 64 bits.
+# that nvcc makes of its body; indexing64: those beyond, because integers have 64 bits. half: operations of 16-bit
+# numbers, and conversions between these and float. local: accesses to a thread's own array at an index that is not
+# known, which is why it lies in local memory on a GPU; no probe reports those that only one function makes.
 COLUMNS = (
     "instructions", "flops", "fp32_add", "fp32_mul", "fp32_fma", "fp32_div", "fp32_sqrt", "fp32_exp", "fp32_log",
     "fp32_trig", "fp32_tanh", "fp32_pow", "fp32_fast", "fp32_other", "fp64_add", "fp64_mul", "fp64_fma", "fp64_div",
     "fp64_sqrt", "fp64_exp", "fp64_log", "fp64_pow", "fp64_other", "convert", "integer",
-    "branch", "calls", "integer64", "divide32", "divide64", "fp32_special", "fp32_least",
+    "branch", "calls", "integer64", "divide32", "divide64", "fp32_special", "fp32_least", "half", "local",
     "indexing", "indexing_rolled", "indexing64",
 )  # fmt: skip
 # Floating-point operations that an H200 executes per operation (nvcc 13, -O3, by ncu: benchmarks/micro/special.cu,
@@ -34,7 +36,7 @@ EXPANSION: dict[str, tuple[float, float]] = {
     "fp64_div": (25, 1), "fp64_sqrt": (25, 1), "fp64_exp": (40, 0), "fp64_log": (62, 1), "fp64_pow": (200, 1),
     "fp64_other": (70, 1),
     "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
-    "fp32_special": (1, 1), "fp32_least": (1, 0),
+    "fp32_special": (1, 1), "fp32_least": (1, 0), "half": (1, 0),
 }  # fmt: skip
 # Instructions of a 64-bit integer operation: registers have 32 bits. (Widening a number and adding an offset to an
 # address take one.)
@@ -74,10 +76,12 @@ OWN_FUNCTIONS = (
     (re.compile(r"^_ZN4simt3ptx\d+mul_f32_ftzE"), {"instructions": 1.0, "fp32_mul": 1.0, "flops": 1.0}),
     (re.compile(r"^_ZN4simt3ptx\d+fma_f32_ftzE"), {"instructions": 1.0, "fp32_fma": 1.0, "flops": 2.0}),
     (
-        re.compile(
-            r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|narrowed|odd_sum)|^_ZN6nvcuda4wmma\d+__float_to_tf32|^_ZN4simt3ptx\d+cvt_"
-        ),
+        re.compile(r"^_ZN4simt\d+(narrowed|odd_sum)|^_ZN6nvcuda4wmma\d+__float_to_tf32|^_ZN4simt3ptx\d+cvt_"),
         {"instructions": 1.0, "convert": 1.0},
+    ),
+    (
+        re.compile(r"^_ZN4simt\d+(half_to_float|float_to_half|float_to_bfloat16|(add|sub|mul|fma)_(half|bfloat16))"),
+        {"instructions": 1.0, "half": 1.0},
     ),
     (re.compile(r"^_Z\d+__(reduce|match)|^_ZN4simt(8shuffled|6voters|8matching)"), {"instructions": 1.0}),
     (
@@ -100,6 +104,7 @@ _STACK = re.compile(
     r"^shr \$0x20,%r|^(?:ldp|stp|ldr|str) .*\[sp|^(?:sub|add) sp,|^mov [wx]\d+, [wx]\d+$|^fmov [sd]\d+, [sd]\d+$|"
     r"^lsr x\d+, x\d+, #32$|^mrs .*tpidr"
 )
+_LOCAL = re.compile(r"\(%rsp,%r|\[sp, [wx]\d")
 _ARM_FP = re.compile(r"^f(add|sub|mul|nmul|div|sqrt|n?madd|n?msub|mla|mls)$")
 DIVIDES = re.compile(r"^[us]?i?div")
 _WIDE = re.compile(r"(?:^|,)\s*(?:%r(?:[a-d]x|[sd]i|bp|\d+)|x\d+)$")  # the result has 64 bits
@@ -128,6 +133,8 @@ def count_instruction(function: Function, i: int) -> dict[str, float]:
     # On a GPU 0 is a register, and a comparison of two floats includes the test for NaN.
     needless = name in ("jp", "jnp") or (name.endswith("xor") and len(set(instruction.operands.split(","))) == 1)
     cost = {"instructions": 0.0 if needless else 1.0}
+    if _LOCAL.search(instruction.operands):
+        cost["local"] = 1.0
     if kind := _classify_floating(name, instruction.operands):
         operation, width, lanes = kind
         cost[f"{width}_{operation}"] = lanes

@@ -24,9 +24,10 @@ def copy(floats: int, a_thread: int = 4) -> Work:
     warps = floats // (32 * a_thread)
     bytes_ = floats * 4
     return Work(
-        blocks=warps // 8, threads=256, shared=0, loads=warps, load_sectors=bytes_ / 32, load_lines=bytes_ / 128,
-        stores=warps, store_sectors=bytes_ / 32, store_lines=bytes_ / 128, unique_read=bytes_, unique_written=bytes_,
-        block_unique_read=bytes_, load_rounds=warps, mix={"indexing": 6.0 * warps, "indexing64": 2.0 * warps},
+        blocks=warps // 8, threads=256, shared=0, loads=warps, load_sectors=bytes_ / 32, load_wavefronts=bytes_ / 128,
+        stores=warps, store_sectors=bytes_ / 32, store_wavefronts=bytes_ / 128, unique_read=bytes_,
+        unique_written=bytes_, block_unique_read=bytes_, load_rounds=warps,
+        mix={"indexing": 6.0 * warps, "indexing64": 2.0 * warps},
     )  # fmt: skip
 
 
@@ -50,7 +51,7 @@ def test_every_gpu_has_limits_and_speeds():
         ("fp64 arithmetic", {"mix": {"fp64_fma": 4e8}}),
         ("special functions", {"mix": {"divide32": 0, "fp32_fast": 4e8}}),
         ("L1 and shared-memory wavefronts", {"shared_wavefronts": 1e9}),
-        ("L2 bytes", {"load_sectors": 1e9, "load_lines": 2.5e8, "block_unique_read": 3.2e10}),
+        ("L2 bytes", {"load_sectors": 1e9, "load_wavefronts": 2.5e8, "block_unique_read": 3.2e10}),
         ("tensor cores", {"mix": {"tensor": 1e8}}),
         ("block dispatch", {"blocks": 10**8, "threads": 32}),
         ("atomics", {"atomics": 1e8, "atomic_passes": 1e8, "unique_written": 4.0}),
@@ -84,7 +85,7 @@ def test_a_dependent_chain_on_one_warp_is_latency():
         loads=loads,
         load_rounds=loads,
         load_sectors=4 * loads,
-        load_lines=loads,
+        load_wavefronts=loads,
         unique_read=128 * loads,
         block_unique_read=128 * loads,
     )
@@ -95,7 +96,9 @@ def test_a_dependent_chain_on_one_warp_is_latency():
 
 def test_loads_cost_latency_where_nothing_is_known_of_the_code():
     """Does a warp's load that no round is known for still take the latency of DRAM?"""
-    known = Work(1, 32, 0, loads=1, load_rounds=1, load_sectors=4, load_lines=1, unique_read=128, block_unique_read=128)
+    known = Work(
+        1, 32, 0, loads=1, load_rounds=1, load_sectors=4, load_wavefronts=1, unique_read=128, block_unique_read=128
+    )
     unknown = dataclasses.replace(known, load_rounds=0)
     assert predict(unknown, "H200").terms["latency"] == predict(known, "H200").terms["latency"]
     assert predict(unknown, "H200").terms["latency"] > GPUS["H200"].dram_ns * 1e-9
