@@ -44,6 +44,7 @@ def test_the_table_names_no_room_that_is_gone(name):
     assert {room for floor in package.floors for room in floor} <= {package.room(module) for module in package.modules}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where, planted, expected",
     [

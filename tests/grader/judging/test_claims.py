@@ -19,6 +19,7 @@ from grader.worker.messages import MAX_LINE, MAX_NAME, MAX_NOTES
 from grader.worker.protocol import Failure, Found, Note
 from simt.toolchain.cache import make_unusable_error
 from tests.grader.scaffold import RIGHT, forward, problem  # noqa: F401 - a fixture
+from tests.sample import sample
 
 COMMANDS = (
     *(protocol.Build, protocol.Construct, protocol.Forward, protocol.Gradient, protocol.Prepare),
@@ -216,7 +217,9 @@ def worst_texts(size: int) -> list[str]:
     return [(part * (size // len(part) + 1))[:size] for part in parts]
 
 
-@pytest.mark.parametrize("text", worst_texts(20_000), ids=lambda text: repr(text[:12]))
+@pytest.mark.parametrize(
+    "text", sample(worst_texts(20_000), lambda text: text[0] in "*f"), ids=lambda text: repr(text[:12])
+)
 def test_the_largest_message_costs_the_judge_less_than_a_second(text):
     """Is every report of the largest size turned into a finding at once, whatever its text?"""
     sources: list[dict[str, str]] = [dict.fromkeys(("cuda_sources", "cpp_sources"), (text * 10)[:200000])] * 32

@@ -97,6 +97,7 @@ def test_an_endless_loop_in_the_import_is_stopped(judged):
     assert judged("while True: pass\n" + RIGHT).reason is Reason.build_timeout
 
 
+@pytest.mark.slow
 def test_all_steps_together_have_a_limit(judged, monkeypatch):
     """Is a submission stopped that keeps every limit for one step, and is slow in all of them?"""
     monkeypatch.setattr(trial, "MOST_OWN", 3)

@@ -75,7 +75,9 @@ def judge(tmp_path, source: str, cases: str, text: str = PROBLEM, device: str = 
     return verdict
 
 
-@pytest.mark.parametrize("cases", [CASES, ""], ids=["declared", "made"])
+@pytest.mark.parametrize(
+    "cases", [pytest.param(CASES, id="declared", marks=pytest.mark.slow), pytest.param("", id="made")]
+)
 def test_every_run_has_the_strides_of_the_file(tmp_path, cases):
     """Also those with gradients, with checks, in reverse order, and at sizes that the grader chose?"""
     verdict = judge(tmp_path, RIGHT, cases)

@@ -91,6 +91,7 @@ def test_a_folder_that_cannot_be_replaced(builds, monkeypatch):
     builds.chmod(0o700)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", list(Level))
 def test_the_next_worker_of_the_same_file(tmp_path, level):
     """Can a second worker write to its folders after the first has taken away all permissions on them?"""
