@@ -104,7 +104,8 @@ def grade_own_model(name: str, text: str, folder: Path, seed: int) -> Verdict:
 
 
 @on_cpu
-@pytest.mark.parametrize("name", sample(PROBLEMS, []))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
 def test_own_model_passes(name, tmp_path, warm):
     """Does a problem's own Model pass as ModelNew, with no remark but that it has no kernel?"""
     check(grade_own_model(name, as_submission(HERE / "problems" / f"{name}.py"), tmp_path, SEED), name, no_kernel=True)
