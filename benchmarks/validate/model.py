@@ -47,7 +47,8 @@ FITTED = {
     "issue_part": (0.7, 0.8, 0.9, 1.0),
     "start_cycles": (150.0, 300.0),
     "inside": (2.5, 3.0, 4.0, 8.0),
-    "together": (2.0, 2.5, 3.0),
+    "first_wave": (1.2, 1.5, 2.0),
+    "many_waves": (2.0, 2.5, 3.0),
 }
 
 # Why a prediction is far off, as ncu shows.

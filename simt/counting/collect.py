@@ -139,7 +139,7 @@ def _make_launch(raw: dict, found: dict) -> Launch:
     ]
     unique = [sum(sectors) for sectors in of_arrays]
     arrays = [
-        (array[12], array[1], sectors, array[13], array[14])
+        (array[12], array[1], sectors, array[13], array[14], array[16])
         for array, sectors in zip(raw["arrays"], of_arrays[0])
         if array[12]
     ]

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from simt.toolchain.disassembly.accesses import Accesses, Group
 
 COPIED = 4.0  # copies of a loop's body at least
-# Loads of a warp under way together, at most: each needs a register for its result. In a loop of known length nvcc
-# begins the loads of later turns while it works on the first. (convolution_gradients.cu: bias, a thread a plane)
-LOADS_AT_ONCE, LOADS_UNROLLED = 4.0, 8.0
-_UNROLLED = 16.0  # copies of a loop's body: more are made only where the length is known
+LOADS_AT_ONCE = 16.0  # of a warp, at most: nvcc begins those of 16 copies together (backward_kernels.cu: bias)
 # Passes of a load of so many words: 8 or 16 lanes each, and twice as many lanes where neighbours use the same bytes.
 _PASSES = {2: 2, 4: 4}
+CROWD = 1.1  # distinct addresses of a request at most, for its lanes to add to one place
 _SHARING = 16  # distinct addresses of a request, up to which neighbours are taken to use the same
 _LOAD, _STORE, _ATOMIC = 2, 3, 4  # events
 _GLOBAL, _SHARED = "0", "1"  # spaces
@@ -27,7 +25,7 @@ class Compiled:
     joined_wavefronts: of shared memory, which fall away because neighbouring words are loaded at once. joined_atomics:
     passes of atomics on global memory that fall away because a warp's integers are added up first. float_atomics: lanes
     that add floats to global memory. shared_float_rounds: attempts to add floats in shared memory, which has no
-    instruction for that.
+    instruction for that; shared_float_crowds: those where all lanes of a warp add to one place.
     """
 
     load_rounds: float = 0.0
@@ -36,6 +34,7 @@ class Compiled:
     joined_atomics: float = 0.0
     float_atomics: float = 0.0
     shared_float_rounds: float = 0.0
+    shared_float_crowds: float = 0.0
 
 
 def find_copied(accesses: Accesses, ran: Mapping[int, float]) -> dict[int, float]:
@@ -74,7 +73,9 @@ def find_compiled(raw: Mapping, accesses: Accesses, copied: Mapping[int, float])
             found.joined_atomics += max(0.0, tally[4] - tally[0])
         elif offset in accesses.floats:
             found.float_atomics += tally[1]
-    found.shared_float_rounds = sum(t[9] for offset, t in atomics[_SHARED].items() if offset in accesses.floats)
+    floats = [tally for offset, tally in atomics[_SHARED].items() if offset in accesses.floats]
+    found.shared_float_rounds = sum(tally[9] for tally in floats)
+    found.shared_float_crowds = sum(tally[9] for tally in floats if tally[8] < CROWD * tally[0])
     return found
 
 
@@ -88,17 +89,16 @@ def _count_load_rounds(groups: list[Group], ran: dict[int, list[float]], copied:
         apart = group.chased or (group.loop >= 0 and group.loop in stored)
         part = 0.0 if apart else copied.get(group.loop, 1.0)
         copies = 1 / (part / group.copies + 1 - part)
-        at_once = LOADS_UNROLLED if copies > _UNROLLED else LOADS_AT_ONCE
         levels: dict[int, list[float]] = {}
         for one in group.each:
             if one.offset in ran and one.level >= 0:
                 levels.setdefault(one.level, []).append(ran[one.offset][0])
             elif one.offset in ran:
-                total += _add_rounds(levels, copies, at_once)
+                total += _add_rounds(levels, copies)
                 levels = {}
-        total += _add_rounds(levels, copies, at_once)
+        total += _add_rounds(levels, copies)
     return total
 
 
-def _add_rounds(levels: Mapping[int, list[float]], copies: float, at_once: float) -> float:
-    return sum(sum(requests) / min(len(requests) * copies, at_once) for requests in levels.values())
+def _add_rounds(levels: Mapping[int, list[float]], copies: float) -> float:
+    return sum(sum(requests) / min(len(requests) * copies, LOADS_AT_ONCE) for requests in levels.values())

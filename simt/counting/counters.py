@@ -218,8 +218,8 @@ class Launch:
     block_unique_sectors_…: the distinct sectors of each block, summed, the least that the L1 caches must fetch.
     compiled: what nvcc changes of this. read_arrays: of each array that is read, the sectors that loads request, the
     distinct ones of each block, summed, the distinct ones of all, and the loads of single threads, and how
-    many of these lie a regular distance apart from those of the other lanes. atomic_sectors: distinct ones of the
-    arrays on which atomic operations work.
+    many of these lie a regular distance apart from those of the other lanes, and the sectors from the first to the
+    last that each block reads, summed. atomic_sectors: distinct ones of the arrays on which atomic operations work.
     """
 
     kernel: str
@@ -245,7 +245,7 @@ class Launch:
     block_unique_sectors_read: float
     block_unique_sectors_written: float
     compiled: Compiled = field(default_factory=Compiled)
-    read_arrays: list[tuple[float, float, float, float, float]] = field(default_factory=list)
+    read_arrays: list[tuple[float, ...]] = field(default_factory=list)
     atomic_sectors: float = 0
 
     @property

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from simt.counting.compiled import LOADS_AT_ONCE
+from simt.counting.compiled import COPIED
 from simt.counting.counters import SECTOR
 from simt.counting.occupancy import occupancy
 from simt.counting.work import Work as Work
 from simt.devices import DEVICES, Device
-from simt.toolchain.disassembly.arithmetic import EXPANSION
+from simt.toolchain.disassembly.arithmetic import EXPANSION, IN_DOUBLES
 
 # For kernels as students and textbooks write them, benchmarks/unseen on an H200; a test checks it. (The model has been
 # improved on these: before it had met them, unseen.py found 15 to 18 %. For those of benchmarks/MODEL.md, beside which
@@ -70,6 +70,7 @@ GPUS: dict[str, Gpu] = {
 # next such instruction has to wait longer than another, so this belongs to the issue of instructions.
 INTEGERS = 64
 
+LINE = 128  # bytes of a cache's line
 ALONE = 22  # sectors of a warp's store, from which on each lane has a sector of its own
 
 # Multiply-adds of 16-bit numbers that tensor cores execute in the time of one mma_sync(): 16 x 16 x 16, or half of that
@@ -98,6 +99,7 @@ class Constants:
     """
 
     launch: float = 1.5e-6  # seconds that an empty kernel takes (launches.cu)
+    first_read: float = 1e-6  # seconds until the first data come, while nothing is in the caches; fitted
     blocks_a_clock: float = 0.84  # blocks that the GPU starts per clock (launches.cu: 16384 empty blocks; edges.cu)
     dram_part: float = 0.91  # part of the datasheet's bandwidth that a stream reaches (streams.cu: 4.37 of 4.8 TB/s)
     l2_part: float = 0.5  # part of L2 for data that a wave of blocks reads again: an H200's L2 has two halves
@@ -109,9 +111,9 @@ class Constants:
     random_reads: float = (
         1.6  # DRAM's time at random places, relative to a stream's; fitted (lookups.cu: random elements)
     )
-    # DRAM's time for a sector of which L2 cannot keep one part until the next is written, for each part; fitted
-    # (running.cu: sums, a thread a row)
-    evicted: float = 3.5
+    # DRAM's time for a sector of which L2 cannot keep one part until the next is written, for each part, where each
+    # running thread reads a line and writes to one; fitted (prefix_sums.cu: 32 elements a thread)
+    evicted: float = 5.0
     part_sector: float = 4.0  # L2's time to write a part of a sector, relative to a whole one (transpose.cu: rows read)
     # the same where the thread writes the other parts at once; fitted (whole_numbers.cu: decimals; image_filters.cu)
     joined_sector: float = 1.6
@@ -128,18 +130,24 @@ class Constants:
     # unchanged; fitted (row_reductions.cu: norm, shared atomics)
     shared_float: float = 5.0
     shared_float_cycles: float = 250.0
+    # the same for each warp of the block, if all add to one place (student_groupnorm.cu: images, a block each)
+    crowd_cycles: float = 64.0
     start_cycles: float = 150.0  # to start a warp: its launch, parameters and first instructions; fitted
     instruction_cycles: float = 4.0  # from one instruction of a warp to the next that needs it (fma.cu)
     barrier_cycles: float = 30.0  # (barriers.cu)
+    exchange_cycles: float = 25.0  # from a shuffle to what needs its result
+    shared_cycles: float = 5.0  # for which a warp waits after a request to shared memory; fitted
     # of accesses to a thread's own arrays that the next instruction waits for (whole_numbers.cu: queens)
     local_part: float = 0.5
     integer_part: float = 0.8  # of indexing that the integer units execute: others do multiplications and jumps; fitted
     issue_part: float = 0.9  # of the slots in which instructions could be issued; fitted
     base: float = 10.0  # instructions of a warp before and after its work (launches.cu: a store takes 11)
     # exponents of the sums over the parts of a multiprocessor, and over these, memory, latency, dispatch: the larger,
-    # the less the parts disturb each other; fitted
+    # the less the parts disturb each other. Blocks that start together read together and compute together; where many
+    # follow one another, one computes while another reads. Fitted
     inside: float = 3.0
-    together: float = 2.2
+    first_wave: float = 1.5
+    many_waves: float = 2.5
 
 
 CONSTANTS = Constants()
@@ -168,12 +176,14 @@ def instructions(work: Work, constants: Constants = CONSTANTS) -> tuple[float, d
     fp64 = max(mix.get("fp64_add", 0), mix.get("fp64_mul", 0)) + mix.get("fp64_fma", 0)
     expanded = sum(cost * mix.get(name, 0) for name, (cost, _) in EXPANSION.items())
     special = sum(part * mix.get(name, 0) for name, (_, part) in EXPANSION.items())
+    doubles = sum(part * mix.get(name, 0) for name, part in IN_DOUBLES.items())
     memory = work.loads + work.stores + work.atomics + work.shared_requests + work.barriers + work.exchanges
     indexing = mix.get("indexing", 0) + mix.get("indexing64", 0)
     beside = constants.base * work.warps + constants.shared_float * work.shared_float_rounds
     total = fp32 + fp64 + expanded + indexing + memory + beside
     integer = constants.integer_part * indexing
-    return total, {"fp32": fp32 + 0.5 * (expanded - special), "fp64": fp64, "integer": integer, "special": special}
+    in_floats = fp32 + 0.5 * (expanded - special - doubles)
+    return total, {"fp32": in_floats, "fp64": fp64 + doubles, "integer": integer, "special": special}
 
 
 def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Constants = CONSTANTS) -> dict[str, float]:
@@ -220,8 +230,9 @@ def traffic(work: Work, gpu: Gpu, device: Device, resident: int, constants: Cons
     cost = from_dram * (1 + (constants.strided_reads - 1) * alone) + 2 * at_random * (constants.random_reads - 1)
     cost += to_dram * (1 + (constants.part_writes - 1) * min(1.0, apart))
     if apart_stores and work.store_sectors > ALONE * work.stores:
-        running = (work.unique_written + work.block_unique_read) / work.blocks * at_once
-        cost += constants.evicted * (1 - _estimate_hits(running, l2_room)) * partial * (1 - joined) * SECTOR
+        touched = (work.unique_written + work.block_unique_read) / work.blocks
+        kept = _estimate_hits(at_once * min(touched, work.threads * 2 * LINE), l2_room)
+        cost += constants.evicted * (1 - kept) * partial * (1 - joined) * SECTOR
     return {
         "l2": from_l2 + written, "dram": from_dram + to_dram, "dram_cost": cost,
         "in_l1": 1 - from_l2 / requested if requested else 1.0, "in_dram": from_dram / requested if requested else 0.0,
@@ -260,6 +271,7 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
     busiest = -(-work.blocks // chip.multiprocessors) / work.blocks
     total, units = instructions(work, constants)
     moved = traffic(work, gpu, chip, fits.blocks, constants)
+    waves = max(1.0, work.blocks / (fits.blocks * chip.multiprocessors))
 
     def on_each(amount: float, a_clock: float) -> float:
         return amount * busiest / a_clock / clock
@@ -281,14 +293,16 @@ def predict(launch, device: str = "H200", registers: int | None = None, constant
         "special functions": on_each(units["special"], gpu.sfu / 32),
         "tensor cores": on_each(work.mix.get("tensor", 0) * TENSOR_STEP, gpu.tensor),
         "atomics": _predict_atomics(work, chip, constants),
-        "latency": _predict_latency(work, gpu, chip, fits.blocks, total, moved, clock, constants),
+        "latency": waves * _predict_life(work, gpu, total, moved, clock, constants),
     }
     inside = _add_up((terms[name] for name in _INSIDE), constants.inside)
     outside = max(terms[name] for name in ("DRAM bytes", "L2 bytes", "atomics"))
-    working = _add_up((inside, outside, terms["block dispatch"], terms["latency"]), constants.together)
+    power = constants.first_wave + (constants.many_waves - constants.first_wave) * (1 - 1 / waves)
+    working = _add_up((inside, outside, terms["block dispatch"], terms["latency"]), power)
     terms["launch overhead"] = constants.launch
     limit = max(terms, key=terms.__getitem__)
-    return Prediction(constants.launch + working, limit, terms, notes)
+    begun = constants.launch + (constants.first_read if work.unique_read else 0.0)
+    return Prediction(begun + working, limit, terms, notes)
 
 
 def _add_up(seconds: Iterable[float], power: float) -> float:
@@ -299,14 +313,14 @@ def _add_up(seconds: Iterable[float], power: float) -> float:
 # Measured time over predicted time, by the part that limits a launch: between these lie nine in ten of the kernels that
 # were measured on a GPU. benchmarks/validate/intervals.py prints them, and a test compares.
 INTERVALS: dict[str, tuple[float, float]] = {
-    "DRAM bytes": (0.75, 1.64),
-    "L1 and shared-memory wavefronts": (0.73, 1.72),
-    "L2 bytes": (0.48, 2.84),
-    "atomics": (0.55, 1.68),
-    "block dispatch": (0.72, 1.38),
-    "instruction issue": (0.65, 1.97),
-    "latency": (0.61, 1.85),
-    "launch overhead": (0.80, 1.62),
+    "DRAM bytes": (0.75, 1.59),
+    "L1 and shared-memory wavefronts": (0.70, 1.55),
+    "L2 bytes": (0.44, 2.48),
+    "atomics": (0.57, 1.64),
+    "block dispatch": (0.72, 1.41),
+    "instruction issue": (0.64, 1.84),
+    "latency": (0.60, 1.81),
+    "launch overhead": (0.63, 1.28),
 }
 UNKNOWN_INTERVAL = (0.3, 4.0)  # of parts that limit none of these kernels, or a few
 
@@ -326,27 +340,31 @@ def _predict_atomics(work: Work, chip: Device, constants: Constants) -> float:
     return 1e-9 * max(work.atomic_passes * constants.atomic_ns / slices, in_turn * constants.float_ns)
 
 
-def _predict_latency(
-    work: Work, gpu: Gpu, chip: Device, resident: int, total: float, moved: dict, clock: float, constants: Constants
+def _predict_life(
+    work: Work, gpu: Gpu, total: float, moved: dict[str, float], clock: float, constants: Constants
 ) -> float:
-    """Return the lifetime of a warp times the number of warps that run one after the other (Little's law).
+    """Return the seconds that a warp lives: those of one after the other add up (Little's law).
 
-    Where it is not known which loads are under way together (not x86), those between two stores are.
+    A round of loads takes as long as the slowest of them. Where it is not known which loads are under way together (not
+    x86), those between two stores are.
     """
     warps = work.warps
     loads, stores = work.loads / warps, (work.stores + work.atomics) / warps
-    rounds = work.load_rounds / warps or max(min(loads, stores), loads / LOADS_AT_ONCE, min(loads, 1.0))
-    in_l2 = max(0.0, 1 - moved["in_l1"] - moved["in_dram"])
+    rounds = work.load_rounds / warps or max(min(loads, stores), loads / COPIED, min(loads, 1.0))
+    at_once = max(1.0, loads / rounds) if rounds else 1.0
+    beside_dram = max(0.0, 1 - moved["in_dram"]) ** at_once  # the chance that no load of a round goes to DRAM
+    all_in_l1 = min(beside_dram, max(0.0, moved["in_l1"]) ** at_once)
+    load_cycles = (
+        (1 - beside_dram) * gpu.dram_ns * 1e-9 * clock
+        + (beside_dram - all_in_l1) * gpu.l2_cycles + all_in_l1 * gpu.l1_cycles
+    )  # fmt: skip
     # further wavefronts of a request, for which its warp waits
     own = max(0.0, work.load_wavefronts - work.loads) + max(0.0, work.shared_wavefronts - work.shared_requests)
-    load_cycles = (
-        moved["in_l1"] * gpu.l1_cycles + in_l2 * gpu.l2_cycles + min(1.0, moved["in_dram"]) * gpu.dram_ns * 1e-9 * clock
-    )
-    life = (
-        constants.start_cycles + rounds * load_cycles + total / warps * constants.instruction_cycles
-        + work.barriers / warps * constants.barrier_cycles
-        + work.shared_float_rounds / warps * constants.shared_float_cycles + own / warps
-        + work.mix.get("local", 0) / warps * gpu.l1_cycles * constants.local_part
+    crowd = max(0.0, constants.crowd_cycles * -(-work.threads // 32) - constants.shared_float_cycles)
+    cycles = (
+        own + total * constants.instruction_cycles + work.barriers * constants.barrier_cycles
+        + work.exchanges * constants.exchange_cycles + work.shared_requests * constants.shared_cycles
+        + work.shared_float_rounds * constants.shared_float_cycles + work.shared_float_crowds * crowd
+        + work.mix.get("local", 0) * gpu.l1_cycles * constants.local_part
     )  # fmt: skip
-    waves = max(1.0, work.blocks / (resident * chip.multiprocessors))
-    return waves * life / clock
+    return (constants.start_cycles + rounds * load_cycles + cycles / warps) / clock

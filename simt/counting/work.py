@@ -11,6 +11,7 @@ from simt.counting.counters import GRANULE, SECTOR, launch_dict
 
 RANDOM = 0.7  # sectors for each thread's load, from which on the threads of a warp read at places of their own
 RANDOM_AGAIN = 1.2  # blocks that read each sector, from which on these places are taken to be random
+NEAR = 1 / 16  # of an array, within which a block reads: its places are then no more random than its neighbours are far
 AGAIN = 1.05  # times the distinct sectors, from which on an array is read again
 COMMON = 0.6  # of an array, which each block reads, from which on blocks share what L1 holds of it
 SCATTERED = 1.3  # times the sectors that would be enough, from which on accesses are scattered
@@ -58,6 +59,7 @@ class Work:
     load_rounds: float = 0
     float_atomics: float = 0
     shared_float_rounds: float = 0
+    shared_float_crowds: float = 0
     barriers: float = 0
     exchanges: float = 0
     unique_read: float = 0
@@ -125,6 +127,7 @@ class Work:
             load_rounds=made.load_rounds,
             float_atomics=made.float_atomics,
             shared_float_rounds=made.shared_float_rounds,
+            shared_float_crowds=made.shared_float_crowds,
             barriers=counters.get("barriers", 0),
             exchanges=counters.get("exchanges", 0),
             unique_read=launch["unique_sectors_read"] * SECTOR,
@@ -146,11 +149,11 @@ def _sum_arrays(arrays: Sequence[Sequence[float]], blocks: int) -> dict[str, flo
     """Return what Work has of arrays that are read again, that every block reads, or that are read at random places.
 
     These are the places where each thread has a sector of its own, at no regular distance from its neighbours', which
-    its block does not read again but others do.
+    its block does not read again but others do, if a block reads from a good part of the array.
     """
     names = "read_again again_by_block again_unique random_by_block random_unique common_by_block common_unique".split()
     found: dict[str, float] = dict.fromkeys(names, 0.0)
-    for asked, own, unique, lanes, regular in arrays:
+    for asked, own, unique, lanes, regular, reach in arrays:
         if asked > AGAIN * own:
             found["read_again"] += SECTOR * min(asked - own, own)
             found["again_by_block"] += SECTOR * own
@@ -158,7 +161,7 @@ def _sum_arrays(arrays: Sequence[Sequence[float]], blocks: int) -> dict[str, flo
         if blocks > 1 and own > COMMON * unique * blocks:
             found["common_by_block"] += SECTOR * own
             found["common_unique"] += SECTOR * unique
-        scattered = asked > RANDOM * lanes and regular < lanes / 2
+        scattered = asked > RANDOM * lanes and regular < lanes / 2 and reach > NEAR * unique * blocks
         if scattered and asked < 2 * own and own > RANDOM_AGAIN * unique:
             found["random_by_block"] += SECTOR * own
             found["random_unique"] += SECTOR * unique

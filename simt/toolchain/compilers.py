@@ -30,7 +30,8 @@ _COMMON = (
 # returns to the student's line. trace-pc: one call per basic block. A checked build detects overflow, so it must not
 # use -fwrapv.
 _PROBES = "-DSIMT_PROBED=1 -fsanitize=thread -fno-optimize-sibling-calls".split()
-_COUNTED = ["-DSIMT_COUNT=1", "-fwrapv", "-fsanitize-coverage=trace-pc"]
+# nvcc calls pow() for an exponent of 2 too. (simt/math.h lets constants be folded.)
+_COUNTED = "-DSIMT_COUNT=1 -fwrapv -fsanitize-coverage=trace-pc -fno-builtin-pow -fno-builtin-powf".split()
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,16 @@ extern "C" {
 #ifndef SIMT_COUNT  // where a call is counted as the one instruction that it is on a GPU
 SIMT_REPLACE float fminf(float a, float b) noexcept { return simt::least(a, b); }
 SIMT_REPLACE float fmaxf(float a, float b) noexcept { return simt::greatest(a, b); }
+#else
+// Of constants nvcc makes a constant, but no product of pow(x, 2).
+float simt_powf(float, float) noexcept asm("powf");
+double simt_pow(double, double) noexcept asm("pow");
+SIMT_REPLACE float powf(float a, float b) noexcept {
+  return __builtin_constant_p(a) && __builtin_constant_p(b) ? __builtin_powf(a, b) : simt_powf(a, b);
+}
+SIMT_REPLACE double pow(double a, double b) noexcept {
+  return __builtin_constant_p(a) && __builtin_constant_p(b) ? __builtin_pow(a, b) : simt_pow(a, b);
+}
 #endif
 SIMT_REPLACE double fmin(double a, double b) noexcept { return simt::least(a, b); }
 SIMT_REPLACE double fmax(double a, double b) noexcept { return simt::greatest(a, b); }

@@ -221,13 +221,15 @@ bool Counter::make_room(Block& block) {
 
 void Counter::note_touched() {
   touched_.count_parts(counting_->starts, 0, parts_);
-  for (std::size_t a = 0; a < parts_.size(); ++a)
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    arrays_[a].reach += flushed_weight_ * static_cast<double>(parts_[a].extent(0));
     for (unsigned i = 0; i < 2; ++i) {
       const auto sectors = static_cast<double>(parts_[a].sectors[i]);
       now_[i ? block_unique_written : block_unique_read] += sectors;
       arrays_[a].counted[i] += sectors;
       arrays_[a].estimated[i] += flushed_weight_ * sectors;
     }
+  }
   all_touched_.add_block(touched_);
   touched_.clear();
 }
@@ -301,6 +303,7 @@ void Counter::end() {
     counting_->arrays[a].lanes += arrays_[a].lanes;
     counting_->arrays[a].regular += arrays_[a].regular;
     counting_->arrays[a].atomics += arrays_[a].atomics;
+    counting_->arrays[a].reach += arrays_[a].reach;
     for (unsigned i = 0; i < 2; ++i) {
       counting_->arrays[a].counted[i] += arrays_[a].counted[i];
       counting_->arrays[a].estimated[i] += arrays_[a].estimated[i];

@@ -160,9 +160,10 @@ struct Counting;
 
 // Sectors of one array that blocks read, and wrote, summed over blocks: of those counted, and estimated for the grid.
 // requested, lanes: by loads, and by how many threads, estimated, each time. regular: by how many of these together with
-// others whose bytes lie the same distance apart. atomics: requests of atomic operations, estimated.
+// others whose bytes lie the same distance apart. atomics: requests of atomic operations, estimated. reach: from the
+// first to the last that a block reads, estimated and summed like them.
 struct ArraySectors {
-  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0, regular = 0, atomics = 0;
+  double counted[2] = {}, estimated[2] = {}, requested = 0, lanes = 0, regular = 0, atomics = 0, reach = 0;
 };
 
 // The counting of one worker.

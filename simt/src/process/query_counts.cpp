@@ -56,7 +56,8 @@ std::string written(const Counting::Found& found) {
 
 // Read, then written: sectors of the counted blocks, estimated for the grid, distinct ones, from first to last; those
 // that more than half of the blocks touched, and by how many blocks. Then how many loads requested, in how many
-// threads, and in how many of these a regular distance apart, and atomic operations request it.
+// threads, and in how many of these a regular distance apart, and atomic operations request it; and from the first to
+// the last that each block reads.
 std::string written(const CountedLaunch::Array& array) {
   std::vector<double> all;
   for (unsigned i = 0; i < 2; ++i)
@@ -69,6 +70,7 @@ std::string written(const CountedLaunch::Array& array) {
   all.push_back(array.blocks.lanes);
   all.push_back(array.blocks.regular);
   all.push_back(array.blocks.atomics);
+  all.push_back(array.blocks.reach);
   return listed(all);
 }
 

@@ -38,6 +38,10 @@ EXPANSION: dict[str, tuple[float, float]] = {
     "divide32": (25, 3), "divide64": (32, 3), "convert": (1, 1),
     "fp32_special": (1, 1), "fp32_least": (1, 0), "half": (1, 0),
 }  # fmt: skip
+# Those of them that the units for doubles execute: from the same machine code.
+IN_DOUBLES = {
+    "fp64_div": 8.0, "fp64_sqrt": 8.0, "fp64_exp": 18.0, "fp64_log": 27.0, "fp64_pow": 91.0, "fp64_other": 25.0,
+}  # fmt: skip
 # Instructions of a 64-bit integer operation: registers have 32 bits. (Widening a number and adding an offset to an
 # address take one.)
 INTEGER64 = 2.0

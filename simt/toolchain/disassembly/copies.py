@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from simt.toolchain.disassembly.arithmetic import is_known_call
 from simt.toolchain.disassembly.flow_graph import Loop
 from simt.toolchain.disassembly.sums import NOTHING, Sum, add
@@ -12,6 +14,10 @@ from simt.toolchain.disassembly.values import Values
 # run time only, such as blockDim.x, keeps it from making any. (From the machine code of 17 loops for sm_90.)
 _COPIES = ((40, 16.0), (160, 4.0))
 _MOST_COPIES = 32.0
+# Elements by which all accesses of a loop move on when its counter grows by one, x[i * 128] say, from which on nvcc
+# makes fewer copies of a small body too. (From the machine code of 40 loops for sm_90.)
+_STRETCHED, _OF_STRETCHED = 4, 4.0
+_SIZED = re.compile(r"(?:read|write)(\d+)$")
 
 
 def count_copies(values: Values, loop: Loop) -> float:
@@ -29,12 +35,29 @@ def count_copies(values: Values, loop: Loop) -> float:
             continue
         step, start = loop.steps[moving[0]][0], loop.starts.get(moving[0])
         few = next((copies for most, copies in _COPIES if len(inside) <= most), 1.0)
+        if step and _is_stretched(values, loop, inside, step):
+            few = min(few, _OF_STRETCHED)
         way = add(bound, start, -1) if start is not None else bound
         if not step or start is None or way[1] or len(value[1]) > 1:
             return few
         turns = abs(way[0] / step)  # known
         return max(few, min(_MOST_COPIES, turns, _MOST_COPIES * _COPIES[0][0] / len(inside)))
     return 1.0
+
+
+def _is_stretched(values: Values, loop: Loop, inside: list[int], step: int) -> bool:
+    """Return whether each access of a loop moves on by a constant number of bytes, and by at least so many elements."""
+    moved = []
+    for at in inside:
+        size = _SIZED.search(values.code[at].callee)
+        if at not in values.accessed or not size:
+            continue
+        terms = [(unknown, times) for unknown, times in values.accessed[at][1] if values.varies(unknown, loop)]
+        if not values.steps_by_constants((0, tuple(terms)), loop):
+            return False
+        bytes_ = abs(sum(times * loop.steps[unknown][0] for unknown, times in terms))
+        moved.append(bytes_ >= _STRETCHED * int(size[1]) * abs(step))
+    return bool(moved) and all(moved)
 
 
 def _find_conditions(values: Values, block: int) -> list[tuple[Sum, Sum]]:
