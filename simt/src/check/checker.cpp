@@ -181,4 +181,6 @@ void check_fence(int) { checker_of(this_worker)->fence(); }
 
 void settle_write() { checker_of(this_worker)->settle(); }
 
+void hold_place(const void* address) { checker_of(this_worker)->take_place(reinterpret_cast<std::uintptr_t>(address)); }
+
 }  // namespace simt

@@ -163,6 +163,8 @@ class Checker final : public CheckObserver {
   void fence();
   void handed_over();
   void settle();
+  void take_place(std::uintptr_t address);
+  void leave_place();
   void settle_taken();
   void declared(std::uintptr_t variable, std::size_t bytes, const char* name);
   void locate(Finding& finding, const void* code) const;  // the running thread, at an address in the kernel's code

@@ -114,6 +114,8 @@ void Checker::begin(Job& job) {
   taking_ = {};
   state_.epoch = epoch_.data();
   state_.written = nullptr;
+  leave_place();
+  state_.several = job.several;
   std::fill(epoch_.begin(), epoch_.end(), 0);
 }
 

@@ -59,6 +59,10 @@ struct ProbeState {
   const void* written_at;
   unsigned written_cells;
   std::uint8_t written_shift;
+  // Held until then where several workers run, so that no other one writes there meanwhile: that would be taken for this
+  // one's value.
+  unsigned char* place;
+  bool several;
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) ProbeState probe_state;
 
@@ -79,5 +83,6 @@ SIMT_API void check_index(const char* file, int line, int column, const char* ty
                           const void* code);
 SIMT_API void check_overflow(const char* file, int line, const char* what, const char* type, const void* code);
 SIMT_API void settle_write();  // records the value of the newest write
+SIMT_API void hold_place(const void* address);  // of the write that follows, in global memory
 
 }  // namespace simt

@@ -84,6 +84,7 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
   }
   if (!write) return;
   if (state.written) settle_write();
+  if (!shared && state.several) hold_place(address);
   for (unsigned i = 0; i < bytes >> shift; ++i) cells[i].write = mine;
   state.written = cells;
   state.written_at = address;

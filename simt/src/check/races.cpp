@@ -1,14 +1,36 @@
 // Finds accesses of two threads that nothing orders: in the blocks of one worker when they happen, between two workers
 // when a launch ends.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include <simt/probe.h>
 
 #include "check/parts.h"
 
 namespace simt {
+
+// Places of global memory, several to a byte, that a worker is writing to: its value can be read only after the write,
+// when another worker may have written there too.
+static constexpr std::size_t places = 1 << 14;
+static unsigned char taken[places];
+static constexpr int most_turns = 100'000;  // of another worker's, before its value is no longer waited for
+
+void Checker::take_place(std::uintptr_t address) {
+  unsigned char* const place = &taken[(address >> 2) * 0x9E3779B97F4A7C15ull >> 50];
+  for (int turn = 0; __atomic_test_and_set(place, __ATOMIC_ACQUIRE); ++turn) {
+    if (turn == most_turns || job_->cancelled) return;  // it computes, or waits for what this one would write
+    sched_yield();
+  }
+  state_.place = place;
+}
+
+void Checker::leave_place() {
+  if (state_.place) __atomic_clear(std::exchange(state_.place, nullptr), __ATOMIC_RELEASE);
+}
 
 void Checker::settle() {
   if (!state_.written) return;
@@ -20,6 +42,7 @@ void Checker::settle() {
     state_.written[i].value = value;
   }
   state_.written = nullptr;
+  leave_place();
   if (!pending_race_) return;
   // Two unordered writes are harmless only if they wrote the same value.
   const auto pending = std::move(pending_race_);
@@ -208,6 +231,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   note_in_cells(shadow, from, to, access, shared, mine);
   if (!write) return;
   shadow.wrote = true;
+  if (!shared && state_.several) take_place(address);
   state_.written = shadow.cells + from;
   state_.written_at = reinterpret_cast<const void*>(where.base + (from << shadow.shift));
   state_.written_cells = static_cast<unsigned>(to - from + 1);

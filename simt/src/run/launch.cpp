@@ -146,6 +146,7 @@ void run(const Launch& given) {
   if (records) record_before(job);
   const auto workers = static_cast<std::uint64_t>(std::max(1, options().threads));
   job.chunk = std::clamp<std::uint64_t>(job.blocks / (workers * 16), 1, 256);
+  job.several = workers > 1;
   const KernelAccess reach;
   if (checks) begin_checked(job);
   if (options().mode == Mode::count) begin_counting(job);

@@ -168,6 +168,7 @@ struct Job {
   std::vector<SharedArray> arrays;        // static shared arrays that its blocks may use
   std::uint64_t blocks;
   std::uint64_t chunk;
+  bool several = false;                   // workers run it
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> cancelled{false};     // a fault, the time limit, or Ctrl-C
   std::atomic<bool> timed_out{false};
