@@ -135,7 +135,6 @@ class Constants:
     start_cycles: float = 150.0  # to start a warp: its launch, parameters and first instructions; fitted
     instruction_cycles: float = 4.0  # from one instruction of a warp to the next that needs it (fma.cu)
     barrier_cycles: float = 30.0  # (barriers.cu)
-    exchange_cycles: float = 25.0  # from a shuffle to what needs its result
     shared_cycles: float = 5.0  # for which a warp waits after a request to shared memory; fitted
     # of accesses to a thread's own arrays that the next instruction waits for (whole_numbers.cu: queens)
     local_part: float = 0.5
@@ -313,13 +312,13 @@ def _add_up(seconds: Iterable[float], power: float) -> float:
 # Measured time over predicted time, by the part that limits a launch: between these lie nine in ten of the kernels that
 # were measured on a GPU. benchmarks/validate/intervals.py prints them, and a test compares.
 INTERVALS: dict[str, tuple[float, float]] = {
-    "DRAM bytes": (0.75, 1.59),
+    "DRAM bytes": (0.76, 1.59),
     "L1 and shared-memory wavefronts": (0.70, 1.55),
     "L2 bytes": (0.44, 2.48),
     "atomics": (0.57, 1.64),
     "block dispatch": (0.72, 1.41),
     "instruction issue": (0.64, 1.84),
-    "latency": (0.60, 1.81),
+    "latency": (0.60, 1.86),
     "launch overhead": (0.63, 1.28),
 }
 UNKNOWN_INTERVAL = (0.3, 4.0)  # of parts that limit none of these kernels, or a few
@@ -363,8 +362,8 @@ def _predict_life(
     crowd = max(0.0, constants.crowd_cycles * -(-work.threads // 32) - constants.shared_float_cycles)
     cycles = (
         own + total * constants.instruction_cycles + work.barriers * constants.barrier_cycles
-        + work.exchanges * constants.exchange_cycles + work.shared_requests * constants.shared_cycles
-        + work.shared_float_rounds * constants.shared_float_cycles + work.shared_float_crowds * crowd
+        + work.shared_requests * constants.shared_cycles + work.shared_float_crowds * crowd
+        + work.shared_float_rounds * constants.shared_float_cycles
         + work.mix.get("local", 0) * gpu.l1_cycles * constants.local_part
     )  # fmt: skip
     return (constants.start_cycles + rounds * load_cycles + cycles / warps) / clock
