@@ -93,9 +93,9 @@ class Constants:
     """Constants that no datasheet gives. Measured on an H200 if a micro-kernel isolates them, else fitted.
 
     Those that name a file of benchmarks/unseen are fitted to that kernel on an H100 or H200; integer_part, issue_part,
-    start_cycles, inside and together to the micro-kernels, the steps of kernels_ref and benchmarks/unseen at once. To
-    the micro-kernels alone benchmarks/validate/model.py --fit finds 0.9, 300, 3 and 3 for the last four, with which
-    these err by 7 %.
+    start_cycles, shared_cycles, first_read, inside, first_wave and many_waves to the micro-kernels, the steps of
+    kernels_ref and benchmarks/unseen at once. To the micro-kernels alone benchmarks/validate/model.py --fit finds 1.0
+    for issue_part and the same for the others that it varies.
     """
 
     launch: float = 1.5e-6  # seconds that an empty kernel takes (launches.cu)

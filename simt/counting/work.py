@@ -11,7 +11,7 @@ from simt.counting.counters import GRANULE, SECTOR, launch_dict
 
 RANDOM = 0.7  # sectors for each thread's load, from which on the threads of a warp read at places of their own
 RANDOM_AGAIN = 1.2  # blocks that read each sector, from which on these places are taken to be random
-NEAR = 1 / 16  # of an array, within which a block reads: its places are then no more random than its neighbours are far
+NEAR = 1 / 16  # of an array: a block that reads only within such a part does not read at random places of it
 AGAIN = 1.05  # times the distinct sectors, from which on an array is read again
 COMMON = 0.6  # of an array, which each block reads, from which on blocks share what L1 holds of it
 SCATTERED = 1.3  # times the sectors that would be enough, from which on accesses are scattered

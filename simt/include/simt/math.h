@@ -56,7 +56,7 @@ extern "C" {
 SIMT_REPLACE float fminf(float a, float b) noexcept { return simt::least(a, b); }
 SIMT_REPLACE float fmaxf(float a, float b) noexcept { return simt::greatest(a, b); }
 #else
-// Of constants nvcc makes a constant, but no product of pow(x, 2).
+// nvcc folds a power of two constants, but calls pow() for pow(x, 2) too.
 float simt_powf(float, float) noexcept asm("powf");
 double simt_pow(double, double) noexcept asm("pow");
 SIMT_REPLACE float powf(float a, float b) noexcept {

@@ -13,16 +13,16 @@
 
 namespace simt {
 
-// Places of global memory, several to a byte, that a worker is writing to: its value can be read only after the write,
-// when another worker may have written there too.
+// Whether a worker is writing to a place of global memory: a byte stands for several places. The value of a write can
+// be read only after the write, and by then another worker could have written there.
 static constexpr std::size_t places = 1 << 14;
 static unsigned char taken[places];
-static constexpr int most_turns = 100'000;  // of another worker's, before its value is no longer waited for
+static constexpr int most_turns = 100'000;  // for which a worker lets others run before it writes nevertheless
 
 void Checker::take_place(std::uintptr_t address) {
   unsigned char* const place = &taken[(address >> 2) * 0x9E3779B97F4A7C15ull >> 50];
   for (int turn = 0; __atomic_test_and_set(place, __ATOMIC_ACQUIRE); ++turn) {
-    if (turn == most_turns || job_->cancelled) return;  // it computes, or waits for what this one would write
+    if (turn == most_turns || job_->cancelled) return;  // the other one computes, or waits for this one
     sched_yield();
   }
   state_.place = place;
