@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from simt.toolchain.disassembly.copies import has_slow_path
 from simt.toolchain.disassembly.decoding import ANY_ACCESS_PROBE, Instruction, find_return_address
 from simt.toolchain.disassembly.flow_graph import Loop
 from simt.toolchain.disassembly.values import Values
@@ -141,18 +142,22 @@ def _format_group(values: Values, ats: Sequence[int], guards: Mapping[int, set[i
     loop = values.graph.innermost.get(values.graph.block_of[ats[0]])
     levels: dict[int, int] = {}
     chased = False
-    for at in ats:
+    apart = 0  # the level of what is loaded after a branch to a slow path
+    for before, at in zip([ats[0], *ats], ats):
+        same_block = values.graph.block_of[before] == values.graph.block_of[at]
+        if same_block and has_slow_path(values, range(before, at)):
+            apart = 1 + max(levels.values())
         levels[at] = -1
         if not _is_load(code[at]):
             continue
         address = values.accessed.get(at, (0, ()))
         awaited = guards[at].union(values.list_loaded(address))
-        before = [max((n for n in ats if n < load), default=-1) for load in awaited]  # the load's probe
-        levels[at] = 1 + max((levels[n] for n in before if n in levels), default=-1)
+        probes = [max((n for n in ats if n < load), default=-1) for load in awaited]  # the load's probe
+        levels[at] = max(apart, 1 + max((levels[n] for n in probes if n in levels), default=-1))
         chased |= loop is not None and values.is_chased(address, loop)
     words = _find_words(values, ats)
     number = values.graph.number(loop) if loop else -1
-    copies = loop.copies if loop else 1.0
+    copies = loop.copies if loop and not loop.slow else 1.0
     each = " ".join(f"{find_return_address(code, at):x}:{levels[at]}:{words.get(at, 1)}" for at in ats)
     return f"accesses {copies:.4g} {number} {'chased' if chased else '-'} {each}"
 

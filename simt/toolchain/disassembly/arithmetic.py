@@ -185,14 +185,24 @@ def _count_call(callee: str) -> dict[str, float]:
         return {}
     if cost := count_own_function(callee):
         return {**cost, "flops": float(FLOPS["fast"])} if "fp32_fast" in cost else cost
-    name = strip_callee(callee)
-    single = name.endswith("f") and name[:-1] in _LIBRARY
-    what = _LIBRARY.get(name[:-1] if single else name)
+    what, single = _look_up(callee)
     if what is None:
         return {"instructions": 1.0, "calls": 1.0}
     if not single and f"fp64_{what}" not in COLUMNS:
         what = "other"
     return {"instructions": 1.0, f"{'fp32' if single else 'fp64'}_{what}": 1.0, "flops": float(FLOPS[what])}
+
+
+def _look_up(callee: str) -> tuple[str | None, bool]:
+    """Return the kind of a library function, and whether it computes in single precision."""
+    name = strip_callee(callee)
+    single = name.endswith("f") and name[:-1] in _LIBRARY
+    return _LIBRARY.get(name[:-1] if single else name), single
+
+
+def find_function(callee: str) -> str | None:
+    """Return the kind of a library function, "exp" say; None for other functions, simt's own among them."""
+    return None if not callee or PROBE.search(callee) or count_own_function(callee) else _look_up(callee)[0]
 
 
 def is_known_call(callee: str) -> bool:

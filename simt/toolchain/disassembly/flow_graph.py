@@ -12,7 +12,8 @@ from simt.toolchain.disassembly.sums import Sum
 class Loop:
     """header: number of its first block. blocks: their numbers. phis: unknowns that stand for what a place holds when a
     turn begins; starts: what they are at first; steps: what is added each time. copies: of its body that nvcc makes.
-    bits: the numbers of its blocks.
+    slow: whether each of them branches to code for rare operands, for which the next one's loads wait. bits: the
+    numbers of its blocks.
     """
 
     header: int
@@ -21,6 +22,7 @@ class Loop:
     starts: dict[int, Sum] = field(default_factory=dict)
     steps: dict[int, Sum] = field(default_factory=dict)
     copies: float = 1.0
+    slow: bool = False
 
     def __post_init__(self) -> None:
         self.bits = sum(1 << block for block in self.blocks)
@@ -45,6 +47,20 @@ class Graph:
     def leaves(self, block: int, loop: Loop) -> bool:
         """Return whether the loop may end after this block."""
         return any(n not in loop.blocks for n in self.following[block])
+
+    def find_always(self, loop: Loop) -> set[int]:
+        """Return the blocks that each whole turn of the loop runs."""
+        ends = {block for block in loop.blocks if loop.header in self.following[block]}
+        found = set()
+        for block in loop.blocks:
+            reached, stack = {loop.header}, [loop.header] if loop.header != block else []
+            while stack:
+                after = [n for n in self.following[stack.pop()] if n in loop.blocks and n != block and n not in reached]
+                reached.update(after)
+                stack += after
+            if block == loop.header or not reached & ends:
+                found.add(block)
+        return found
 
     def _find_blocks(self) -> None:
         code = self.code

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from simt.toolchain.disassembly.arithmetic import ARGUMENT
-from simt.toolchain.disassembly.copies import count_copies
+from simt.toolchain.disassembly.copies import count_copies, has_slow_path, list_inside
 from simt.toolchain.disassembly.decoding import Instruction, is_jump
 from simt.toolchain.disassembly.flow_graph import Loop
 from simt.toolchain.disassembly.sums import add
@@ -35,6 +35,7 @@ def follow_values(code: list[Instruction]) -> Values | None:
     values = Values(code)
     for loop in values.graph.all_loops:
         loop.copies = count_copies(values, loop)
+        loop.slow = has_slow_path(values, list_inside(values, loop))
     return values
 
 

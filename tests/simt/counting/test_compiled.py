@@ -30,6 +30,53 @@ __global__ void exponentials(const float* x, float* y, int n) {
   for (int i = 0; i < n; i++) sum += expf(x[i * 32 + threadIdx.x]);
   y[threadIdx.x] = sum;
 }
+__global__ void divided(const float* x, float* y, int n) {
+  float sum = 0, by = y[0];
+  for (int i = 0; i < n; i++) sum += x[n + i] / by;
+  y[threadIdx.x] = sum;
+}
+__global__ void divided_side_by_side(const float* x, float* y, int n) {
+  float by = y[0], sum = x[0] / by;
+  sum += x[n] / by;
+  sum += x[2 * n] / by;
+  y[threadIdx.x] = sum;
+}
+__global__ void roots(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += sqrtf(x[n + i]);
+  y[threadIdx.x] = sum;
+}
+__global__ void reciprocal_roots(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += rsqrtf(x[n + i]);
+  y[threadIdx.x] = sum;
+}
+__global__ void tangents(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += tanhf(x[n + i]);
+  y[threadIdx.x] = sum;
+}
+__global__ void exponentials_of_some(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) {
+    float v = x[n + i];
+    if (v >= 0) sum += expf(v);
+  }
+  y[threadIdx.x] = sum;
+}
+__global__ void some(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) {
+    float v = x[n + i];
+    if (v >= 0) sum += v;
+  }
+  y[threadIdx.x] = sum;
+}
+__global__ void unsigned_index(const float* x, float* y, int n) {
+  float sum = 0;
+  for (int i = 0; i < n; i++) sum += x[blockIdx.x * n + i];
+  y[threadIdx.x] = sum;
+}
 __global__ void along_rows(const float* x, float* y, int n) {
   float sum = 0;
   int row = threadIdx.x;
@@ -162,6 +209,14 @@ def count(module, name):
         ("by_warps", N / 16),
         ("one_by_one", N / 4),  # fewer copies where the step is a constant of several elements
         ("exponentials", N / 4),
+        ("divided", 1 + N),  # a branch for rare operands, which later loads wait for
+        ("divided_side_by_side", 3),
+        ("roots", N),
+        ("reciprocal_roots", N / 16),
+        ("tangents", N / 4),  # fewer where the body is not simple
+        ("exponentials_of_some", N / 4),
+        ("some", N / 16),
+        ("unsigned_index", N / 4),
         ("by_blocks", N),
         ("stored_between", N),  # a store may change what is loaded next
         ("chased", N),
