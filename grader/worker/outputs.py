@@ -16,8 +16,13 @@ def flatten(output: object) -> list[torch.Tensor]:
     return [tensor.detach() for tensor in _find_tensors(output)]
 
 
-def make_alike(output: object) -> list[torch.Tensor]:
-    """Return tensors like those in an output, in memory of their own; their elements are not written."""
+def make_alike(output: object) -> torch.Tensor | list[torch.Tensor]:
+    """Return tensors like those in an output, in memory of their own; their elements are not written.
+
+    A lone tensor stays alone: flatten() finds it sooner than in a list, and a clock compares the two.
+    """
+    if isinstance(output, torch.Tensor):
+        return torch.empty_like(output)
     return [torch.empty_like(tensor) for tensor in _find_tensors(output)]
 
 

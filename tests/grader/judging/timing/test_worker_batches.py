@@ -2,11 +2,12 @@
 
 from typing import Any, cast
 
+import pytest
 import torch
 
 from grader.paths import KERNELS_REF
 from grader.problems import problem
-from grader.worker import main, protocol
+from grader.worker import main, outputs, protocol
 from grader.worker.baselines import EAGER, Baselines
 
 
@@ -61,3 +62,11 @@ def test_a_few_calls_answer_for_all():
     assert len({one.data_ptr() for (one,) in made.held}) == 5
     made.batch(protocol.Batch([4, 3, 2]))
     assert [float(one[0]) for (one,) in made.held] == [5, 4, 3]
+
+
+@pytest.mark.parametrize("output", [torch.ones(2), [torch.ones(2)], {"a": torch.ones(2), "b": (torch.ones(3), 5)}])
+def test_what_stands_for_a_result_has_its_form(output):
+    """Are as many tensors found in it, and is a lone one alone, so that both take as long to find?"""
+    alike = outputs.make_alike(output)
+    assert [one.shape for one in outputs.flatten(alike)] == [one.shape for one in outputs.flatten(output)]
+    assert isinstance(alike, torch.Tensor) == isinstance(output, torch.Tensor)
