@@ -5,7 +5,8 @@ from before a batch of calls on distinct inputs until their results are there. W
 is subtracted. A trusted worker tells it, with work that takes about as long as the candidate's and an answer as long:
 by how much the wall clock exceeds what its GPU took by CUDA events. (After work that takes much less or much longer the
 way back is another, and each result takes some microseconds of it.) Rounds repeat until the confidence interval of
-every ratio is narrow enough, and, for some more rounds, until that of the candidate's own time is.
+every ratio is narrow enough, and, for some more rounds, until that of the candidate's own time is, which is as unsure
+as its batches and the way are together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Protocol
 import torch
 
 NARROW = 0.02  # half the width of a ratio's interval, relative: enough to tell 4 % apart
-NARROW_TIME = 0.0075  # the same of the candidate's time: repeated measurements then agree within 2 %
+NARROW_TIME = 0.0075  # the same of the candidate's time and the way: repeated measurements then agree within 2 %
 FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
 ENOUGH_ROUNDS = 32  # after which the candidate's time may scatter as it likes: a kernel that waits for the host does
 MOST_SECONDS = 20.0
@@ -156,7 +157,9 @@ def measure(
         rounds = len(samples[CANDIDATE])
         times = {name: _per_call(samples[name], samples[WAY], batch) for name in commands if name != WAY}
         ratios = [ratio(name, times[name], times[CANDIDATE]) for name in baselines]
-        known = rounds >= ENOUGH_ROUNDS or _half_width(times[CANDIDATE]) <= NARROW_TIME
+        unsure = _half_width([seconds / batch for seconds in samples[WAY]])
+        apart = math.hypot(_half_width(times[CANDIDATE]), unsure) / statistics.median(times[CANDIDATE])
+        known = rounds >= ENOUGH_ROUNDS or apart <= NARROW_TIME
         sure = rounds >= FEWEST_ROUNDS and known and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
             found = _measurement(times, ratios, rounds, batch, bound_ms)
@@ -243,9 +246,9 @@ def _interval(samples: Sequence[float]) -> tuple[float, float]:
 
 
 def _half_width(seconds: Sequence[float]) -> float:
-    """Return half the width of the interval of the median, relative to the median."""
+    """Return half the width of the interval of the median."""
     low, high = _interval(seconds)
-    return (high - low) / 2 / statistics.median(seconds)
+    return (high - low) / 2
 
 
 def timing(name: str, seconds: Sequence[float]) -> Timing:
