@@ -28,15 +28,19 @@ class WorkingCopyError(Exception):
 
 
 def prepare(course: Path) -> list[str]:
-    """Make or update the copies in a course's folder. Return a sentence for each whose original is newer but that the
-    student has changed, and which is kept. Raises WorkingCopyError.
+    """Make or update the copies in a course's folder. Return a sentence for each that the student has changed and whose
+    original is newer or gone, and which is kept, and for each that was damaged. Raises WorkingCopyError.
     """
     with _opened(course) as record:
         _link(course)
-        news = []
-        for original in _list_originals(course):
-            name = original.relative_to(course).as_posix()
+        originals = _list_originals(course)
+        news = _leave_behind(course, record, {_name(course, original) for original in originals})
+        for original in originals:
+            name = _name(course, original)
             copy, new = course / MINE / name, _digest(original)
+            if copy.is_file() and _read_cells(copy) is None and _read_cells(original) is not None:
+                kept = _keep(course, copy)
+                news.append(f"{name} was damaged, and no notebook: it is {kept} now, and the course's is in its place.")
             own = _digest(copy) if copy.is_file() else None
             made_from = record.get(name, new)
             if own in (None, made_from):  # not there yet, or unchanged
@@ -59,18 +63,16 @@ def reset(course: Path, name: str) -> str:
     name: the copy below `mine/`, as in `lessons/01_naive_conv.ipynb`. Raises WorkingCopyError; also if the course has
     no such file.
     """
-    if name not in {original.relative_to(course).as_posix() for original in _list_originals(course)}:
+    if name not in {_name(course, original) for original in _list_originals(course)}:
         raise WorkingCopyError(f"The course has no file {name}: only its lessons and exercises can be reset.")
     with _opened(course) as record:
         original, copy, kept = course / name, course / MINE / name, None
         new = _digest(original)
         if copy.is_file() and _digest(copy) not in (new, record.get(name)):
-            kept = _find_free(course / MINE / KEPT / copy.name)
-            kept.parent.mkdir(exist_ok=True)
-            copy.rename(kept)
+            kept = _keep(course, copy)
         _copy(original, copy)
         record[name] = new
-    moved = f" Yours is {kept.relative_to(course)}." if kept else ""
+    moved = f" Yours is {kept}." if kept else ""
     return f"{name} is the course's version again.{moved}"
 
 
@@ -111,8 +113,38 @@ def _list_originals(course: Path) -> list[Path]:
     return [file for folder, names in COPIED.items() for file in sorted((course / folder).glob(names))]
 
 
+def _name(course: Path, original: Path) -> str:
+    return original.relative_to(course).as_posix()
+
+
+def _leave_behind(course: Path, record: dict[str, str], present: set[str]) -> list[str]:
+    """Remove unchanged copies of files that the course no longer has. Return a sentence for each changed one."""
+    news = []
+    for name in sorted(record.keys() - present):
+        copy, made_from = course / MINE / name, record.pop(name)
+        if copy.is_file() and _digest(copy) == made_from:
+            copy.unlink()
+        elif copy.is_file():
+            news.append(f"The course has no {name} any more. You have changed yours, which stays where it is.")
+    return news
+
+
+def _keep(course: Path, copy: Path) -> Path:
+    """Move a copy to mine/kept/. Return where it lies in the course's folder."""
+    kept = _find_free(course / MINE / KEPT / copy.name)
+    kept.parent.mkdir(exist_ok=True)
+    copy.rename(kept)
+    return kept.relative_to(course)
+
+
 def _link(course: Path) -> None:
-    """Link what the lessons read besides their own text: the files beside them, and some folders of the course."""
+    """Link what the lessons read besides their own text: the files beside them, and some folders of the course. Remove
+    links to what is gone.
+    """
+    for folder in (course / MINE, course / MINE / "lessons"):
+        for place in folder.iterdir() if folder.is_dir() else ():
+            if place.is_symlink() and not place.exists():
+                place.unlink()
     beside = [
         one for one in (course / "lessons").iterdir() if one.suffix != ".ipynb" and not one.name.startswith((".", "__"))
     ]
@@ -153,15 +185,23 @@ def _read_record(file: Path) -> dict[str, str]:
 
 
 def _digest(file: Path) -> str:
-    """Return the SHA-256 of what a student may write in a file: of a notebook, which JupyterLab writes anew when it is
-    only opened, the cells without their outputs.
+    """Return the SHA-256 of what a student may write in a file, whatever ends its lines: of a notebook, which
+    JupyterLab writes anew when it is only opened, the cells without their outputs.
     """
-    content = file.read_bytes()
-    if file.suffix == ".ipynb":
-        with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # damaged: taken as it is
-            cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(content)["cells"]]
-            content = json.dumps(cells).encode()
-    return hashlib.sha256(content).hexdigest()
+    cells = _read_cells(file)
+    content = file.read_bytes() if cells is None else json.dumps(cells).encode()
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def _read_cells(file: Path) -> list[tuple[str, str]] | None:
+    """Return kind and source of a notebook's cells; None of another file, or a damaged one."""
+    if file.suffix != ".ipynb":
+        return None
+    try:
+        cells = json.loads(file.read_bytes())["cells"]
+        return [(cell["cell_type"], "".join(cell["source"]).replace("\r\n", "\n")) for cell in cells]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
 
 
 def _copy(original: Path, copy: Path) -> None:

@@ -51,12 +51,12 @@ def test_an_unchanged_copy_follows_the_course_and_a_changed_one_is_kept(course):
     assert prepare(course) == []
 
 
+def notebook(source, outputs=()):
+    return json.dumps({"cells": [{"cell_type": "code", "source": [source], "outputs": list(outputs)}]})
+
+
 def test_running_a_lesson_is_no_change(course):
     """Does a copy whose outputs alone are the student's follow the course, and one with a changed line not?"""
-
-    def notebook(source, outputs):
-        return json.dumps({"cells": [{"cell_type": "code", "source": [source], "outputs": outputs}]})
-
     (course / LESSON).write_text(notebook("1 + 1", []))
     prepare(course)
     (course / "mine" / LESSON).write_text(notebook("1 + 1", ["2"]))
@@ -66,6 +66,48 @@ def test_running_a_lesson_is_no_change(course):
     (course / "mine" / LESSON).write_text(notebook("1 + 7", []))
     (course / LESSON).write_text(notebook("1 + 3", []))
     assert len(prepare(course)) == 1 and (course / "mine" / LESSON).read_text() == notebook("1 + 7", [])
+
+
+def test_other_line_ends_are_no_change(course):
+    """Does a copy that an editor has written with CR LF follow the course?"""
+    (course / LESSON).write_text(notebook("a = 1\nb = 2"))
+    (course / EXERCISE).write_text("a\nb\n")
+    prepare(course)
+    (course / "mine" / LESSON).write_text(notebook("a = 1\r\nb = 2"))
+    (course / "mine" / EXERCISE).write_bytes(b"a\r\nb\r\n")
+    (course / LESSON).write_text(notebook("a = 2"))
+    (course / EXERCISE).write_text("newer")
+    assert prepare(course) == []
+    assert (course / "mine" / LESSON).read_text() == notebook("a = 2")
+    assert (course / "mine" / EXERCISE).read_text() == "newer"
+
+
+def test_a_damaged_notebook_is_kept_aside(course):
+    """Does a copy that JupyterLab cannot open give way to the course's, and is it told where it lies?"""
+    (course / LESSON).write_text(notebook("1 + 1"))
+    prepare(course)
+    (course / "mine" / LESSON).write_text(notebook("my work")[:40])
+    (news,) = prepare(course)
+    assert "was damaged" in news and "mine/kept/01_first_1.ipynb" in news
+    assert (course / "mine" / LESSON).read_text() == notebook("1 + 1")
+    assert (course / "mine" / "kept" / "01_first_1.ipynb").read_text() == notebook("my work")[:40]
+    assert prepare(course) == []
+
+
+def test_a_lesson_that_is_renamed_leaves_no_copy_but_a_changed_one(course):
+    second = "lessons/02_second.ipynb"
+    for name in (LESSON, second):
+        (course / name).write_text(notebook("1 + 1"))
+    prepare(course)
+    (course / "mine" / second).write_text(notebook("my work"))
+    for name in (LESSON, second):
+        (course / name).rename(course / name.replace("lessons/0", "lessons/1"))
+    (course / "lessons" / "pictures.py").unlink()
+    (news,) = prepare(course)
+    assert news == f"The course has no {second} any more. You have changed yours, which stays where it is."
+    mine = course / "mine" / "lessons"
+    assert sorted(file.name for file in mine.iterdir()) == ["02_second.ipynb", "11_first.ipynb", "12_second.ipynb"]
+    assert prepare(course) == []
 
 
 def test_a_deleted_copy_comes_back(course):
