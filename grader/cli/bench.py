@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from grader.cli.options import FileCommand, parse_setting
+from grader.cli.options import FileCommand, ProblemFile, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, PASSED, USAGE
 
 FILE_WIDTH = 150  # columns of the tables where the output is a file or a pipe
@@ -27,9 +27,9 @@ Exit status:
 @click.argument("what", metavar="[PROBLEM|SUBMISSION]...", nargs=-1)
 @click.option(
     "--problem",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The problem that the submissions answer: any KernelBench file.",
+    metavar="NAME|FILE",
+    type=ProblemFile(),
+    help="The problem that the submissions answer: one of the course, or any KernelBench file.",
 )
 @click.option(
     "--set",

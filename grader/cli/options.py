@@ -6,8 +6,11 @@ import itertools
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import click
+
+from grader.problems import exercises
 
 course_option = click.option(
     "--course",
@@ -36,6 +39,30 @@ gpu_option = click.option(
     callback=check_gpu,
     help="The GPU whose time is predicted where this machine has none.",
 )
+
+
+class ProblemFile(click.Path):
+    """A problem's file; or the name of a problem of the course, where no file is called so."""
+
+    name = "problem"
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path of the file, which may not exist."""
+        path = Path(str(super().convert(value, param, ctx)))
+        if not path.is_file() and str(path) in exercises.problems():
+            return exercises.source_of(str(path)).parent / "model.py"
+        return path
+
+
+def say_no_problem(problem: Path) -> click.UsageError:
+    """Return the error for a problem that is neither a file nor the name of one of the course."""
+    return click.UsageError(
+        f"--problem {problem}: there is no such file, and no problem of the course is called so. Give a KernelBench "
+        f"file, or one of {', '.join(exercises.problems())}."
+    )
 
 
 class FileCommand(click.Command):

@@ -141,6 +141,8 @@ def test_a_mistyped_file_is_one_sentence_with_the_nearest_name(monkeypatch, name
     [
         ([], "SUBMISSION"),
         (["FILE", "--problem", "nowhere.py"], "nowhere.py"),
+        (["FILE", "--problem", "gruopnorm"], "one of bias_scale_sigmoid, conv2d,"),
+        (["FILE", "--problem", "groupnorm_backward"], "no problem of the course is called so"),
         (["FILE", "--problem", "PROBLEM", "--set", "batch_size"], "NAME=VALUE"),
         (["FILE", "--problem", "PROBLEM", "--set", "batch_size=many"], "literal"),
         (["FILE", "--problem", "PROBLEM", "--set", "colour=3"], "colour"),
@@ -158,6 +160,18 @@ def test_wrong_usage_and_unusable_problems_are_2_with_a_sentence(written, proble
     result = grade(*[put.get(argument, argument) for argument in arguments])
     assert result.exit_code == statuses.USAGE and message in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_problem_of_the_course_is_known_by_its_name(written, tmp_path, monkeypatch):
+    """Does --problem groupnorm mean the course's problem, but a file of that name if there is one?"""
+    out, file = tmp_path / "v.jsonl", written("")
+    monkeypatch.chdir(tmp_path)
+    assert grade(file, "--problem", "groupnorm", "--json", out).exit_code == 1
+    made = schema.from_json(out.read_text())
+    assert made.problem == "groupnorm" and "contains no code" in made.stages[0].message
+    Path("groupnorm").write_text("no = 1")
+    result = grade(written(RIGHT), "--problem", "groupnorm")
+    assert result.exit_code == 2 and "Model" in result.output
 
 
 def test_sizes_that_no_problem_can_have_are_2(tmp_path):
