@@ -37,7 +37,9 @@ class Attacked:
         if trouble:
             pytest.skip(f"{level}: {trouble}")
         self.level, self.folder, self.cache = level, folder, sandbox.simt_cache()
-        self.submission, self.builds = folder / "submission.py", folder.with_name(folder.name + "-builds")
+        # simt's cache has a folder of the last part's name: another process that tests at another level has its own
+        self.builds = folder.with_name(f"{folder.name}-{level}-{os.getpid()}-builds")
+        self.submission = folder / "submission.py"
         self.submission.write_text("# mine\n")
         content = self.submission.read_bytes()
         change(self.submission)
