@@ -40,7 +40,10 @@ def prepare(course: Path) -> list[str]:
             copy, new = course / MINE / name, _digest(original)
             if copy.is_file() and _read_cells(copy) is None and _read_cells(original) is not None:
                 kept = _keep(course, copy)
-                news.append(f"{name} was damaged, and no notebook: it is {kept} now, and the course's is in its place.")
+                news.append(
+                    f"{name} was damaged: JupyterLab could not have opened it. It was moved to {kept}, and the "
+                    "course's version is in its place."
+                )
             own = _digest(copy) if copy.is_file() else None
             made_from = record.get(name, new)
             if own in (None, made_from):  # not there yet, or unchanged
@@ -122,6 +125,8 @@ def _leave_behind(course: Path, record: dict[str, str], present: set[str]) -> li
     news = []
     for name in sorted(record.keys() - present):
         copy, made_from = course / MINE / name, record.pop(name)
+        if not any(Path(name).match(f"{folder}/{names}") for folder, names in COPIED.items()) or ".." in name:
+            continue  # the record is damaged: this was never a copy
         if copy.is_file() and _digest(copy) == made_from:
             copy.unlink()
         elif copy.is_file():

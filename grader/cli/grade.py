@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.first_use import lint_on_first_use
-from grader.cli.options import FileCommand, ProblemFile, check_seconds, gpu_option, parse_setting, say_no_problem
+from grader.cli.options import FileCommand, ProblemFile, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
 from grader.paths import KERNELS_REF, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
@@ -178,8 +178,6 @@ def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str
             near = nearest(missing[0], of_names=False)
             meant = f" Did you mean {near}?" if near else ""
             raise click.UsageError(f"{missing[0]} does not exist.{others} So nothing was graded or written.{meant}")
-    if problem is not None and not problem.is_file():
-        raise say_no_problem(problem)
     if problem is None or len(submissions) < 2 or find_real_path(problem).is_relative_to(find_real_path(KERNELS_REF)):
         return  # the course's own problems were not handed in
     if _folders(problem) & set().union(*map(_folders, submissions)):

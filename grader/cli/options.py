@@ -50,19 +50,16 @@ class ProblemFile(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the path of the file, which may not exist."""
+        """Return the path of the problem's file. Raises BadParameter where there is none."""
         path = Path(str(super().convert(value, param, ctx)))
-        if not path.is_file() and str(path) in exercises.problems():
+        if path.is_file():
+            return path
+        if str(path) in exercises.problems():
             return exercises.source_of(str(path)).parent / "model.py"
-        return path
-
-
-def say_no_problem(problem: Path) -> click.UsageError:
-    """Return the error for a problem that is neither a file nor the name of one of the course."""
-    return click.UsageError(
-        f"--problem {problem}: there is no such file, and no problem of the course is called so. Give a KernelBench "
-        f"file, or one of {', '.join(exercises.problems())}."
-    )
+        return self.fail(
+            f"{path}: there is no such file, and no problem of the course is called so. Give a KernelBench file, or "
+            f"one of {', '.join(exercises.problems())}."
+        )
 
 
 class FileCommand(click.Command):

@@ -144,6 +144,18 @@ def test_a_damaged_record_costs_no_work(course, record):
     assert find_exercise(course, "conv2d") is None
 
 
+@pytest.mark.parametrize("name", ["../secret.py", "lessons/../../secret.py", "lessons/pictures.py", "kept/mine.py"])
+def test_a_damaged_record_deletes_nothing_but_copies(course, name):
+    """Is a file left alone that a record calls an unchanged copy, although the course copies no such file?"""
+    prepare(course)
+    named = course / "mine" / name
+    named.parent.mkdir(exist_ok=True)
+    named.write_text("somebody's")
+    (course / "mine" / working_copies.RECORD).write_text(json.dumps({name: working_copies._digest(named)}))
+    assert prepare(course) == []
+    assert named.read_text() == "somebody's"
+
+
 def test_a_folder_that_cannot_be_written_is_one_sentence(course):
     (course / "mine").write_text("a file")
     with pytest.raises(WorkingCopyError, match=r"mine cannot be written \("):
