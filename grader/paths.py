@@ -1,12 +1,19 @@
-"""Where the course's folders are: the checkout that this package lies in."""
+"""Where the course's folders are, in the checkout that this package lies in, and the one of torch's compiler."""
 
 import os
 from pathlib import Path
+
+from simt.toolchain.cache import user_cache
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS_REF = ROOT / "kernels_ref"
 KERNELS_STUDENT = ROOT / "kernels_student"
 MINE = "mine"  # in a course's folder: the copies that a student opens and edits
+
+
+def inductor_cache() -> Path:
+    """Return the folder for torch.compile, which by default is one in /tmp."""
+    return user_cache() / "grader" / "inductor"
 
 
 def find_real_path(path: Path | str) -> Path:

@@ -138,13 +138,14 @@ class MutantWorker:
     def is_right(self, mutant: int, patient: bool = False) -> bool:
         """Return whether the constructed case passes with a mutant; note in `late` one that reached the time limit.
 
-        patient: with the long limit for one launch.
+        patient: with the long limit for one launch, and once more where that is reached.
         """
         from grader.worker import protocol
 
         reply, case = self.call(mutant, patient), self.case
-        if isinstance(reply, protocol.Failure) and reply.reason == Reason.kernel_timeout:
+        if _is_late(reply):
             self.late.add(mutant)
+            reply = self.call(mutant, patient) if patient else reply
         if isinstance(reply, protocol.Outputs):
             runs = reply.runs
         else:
@@ -167,3 +168,10 @@ class MutantWorker:
             if not bool((((got - expected).abs() <= allowed) | same_infinities).all()):
                 return False
         return True
+
+
+def _is_late(reply: object) -> bool:
+    """Return whether a launch reached its time limit."""
+    from grader.worker import protocol
+
+    return isinstance(reply, protocol.Failure) and reply.reason == Reason.kernel_timeout

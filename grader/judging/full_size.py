@@ -157,7 +157,7 @@ def _instantiate(context: Context, case: Case) -> Instance:
 def _find_outputs(instance: Instance) -> list[torch.Tensor]:
     """Return tensors of the outputs' shapes, without values; none where Model cannot run without values."""
     try:
-        with torch.no_grad():
+        with instance.blame(), torch.no_grad():
             inputs = [one.to("meta") if isinstance(one, torch.Tensor) else one for one in instance.inputs]
             output = instance.model(*inputs)
     except Exception:

@@ -41,10 +41,14 @@ def seeded(seed: int, device: torch.device | None) -> Iterator[None]:
 
 
 def randomise_parameters(model: torch.nn.Module) -> None:
-    """Add normal noise to every parameter: 0.2, or less where many products are summed: deep models stay finite."""
+    """Add normal noise to every parameter: 0.2, or less where many products are summed: deep models stay finite.
+
+    Parameters without values are left alone: for normal numbers on the meta device torch imports its compiler, which
+    takes two seconds.
+    """
     with torch.no_grad():
         for parameter in model.parameters():
-            if not parameter.is_floating_point():
+            if parameter.is_meta or not parameter.is_floating_point():
                 continue
             fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
             parameter.add_(torch.randn_like(parameter), alpha=min(0.2, fan_in**-0.5))

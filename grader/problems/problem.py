@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import functools
 import hashlib
+import os
 import sys
 import traceback
 import types
@@ -17,7 +18,7 @@ from typing import cast
 
 import torch
 
-from grader.paths import find_place, find_real_path
+from grader.paths import find_place, find_real_path, inductor_cache
 from grader.problems import cases as _cases
 from grader.problems import exercises
 from grader.problems.cases import Case, ProblemError
@@ -305,6 +306,8 @@ class Problem:
         """Turn whatever the file raises into a ProblemError with the line that raised. What it puts on a GPU by name
         goes to the device; without one to the CPU, where there is no GPU."""
         device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if device.type == "meta":  # for which torch may import its compiler: it makes a folder then, by default in /tmp
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(inductor_cache()))
         try:
             with OnDevice(device) if self.names_cuda and device.type != "cuda" else contextlib.nullcontext():
                 yield

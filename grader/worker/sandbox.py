@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from grader.paths import inductor_cache
 from grader.worker import bootstrap, bubblewrap, confine, supervisor
 from grader.worker.build_folders import make_usable
 from grader.worker.cgroups import Group, make_group
@@ -105,7 +106,7 @@ def start_trusted() -> Process:
     """
     cache = user_cache() / "grader"
     environment = {
-        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TORCHINDUCTOR_CACHE_DIR": str(inductor_cache()),
         "TRITON_CACHE_DIR": str(cache / "triton"),
         "TORCH_EXTENSIONS_DIR": str(cache / "extensions"),
         "SIMT_CACHE": str(simt_cache()),

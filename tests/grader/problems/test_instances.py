@@ -1,9 +1,13 @@
 """Are an instance's weights, inputs and expected outputs reproducible and trustworthy?"""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
-from grader.paths import KERNELS_REF
+from grader.paths import KERNELS_REF, ROOT
 from grader.problems import determinism, problem
 from grader.problems.cases import DISTRIBUTIONS, Case, ProblemError
 from grader.problems.values import roll_values
@@ -289,6 +293,26 @@ def test_every_form_of_init_inputs(write, form):
         Case("any"), 0
     )
     assert instance.eager()[0].shape == (4, 8)
+
+
+def test_full_size_leaves_no_folder_among_temporary_files(tmp_path):
+    """Does torch's compiler, imported for some operators without values, keep to the grader's cache?"""
+    code = """
+import sys
+from grader.paths import KERNELS_REF
+from grader.problems import problem
+from grader.problems.cases import Case
+instance = problem.read(KERNELS_REF / "bias_scale_sigmoid" / "model.py").instantiate(Case("any"), 1, "meta")
+assert "torch._dynamo" not in sys.modules
+instance.eager()
+assert "torch._dynamo" in sys.modules
+"""
+    for name in ("tmp", "cache"):
+        (tmp_path / name).mkdir()
+    places = {"TMPDIR": str(tmp_path / "tmp"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    kept = {name: value for name, value in os.environ.items() if name != "TORCHINDUCTOR_CACHE_DIR"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=kept | places | {"PYTHONPATH": str(ROOT)})
+    assert not list((tmp_path / "tmp").iterdir()) and (tmp_path / "cache" / "grader" / "inductor").is_dir()
 
 
 def test_full_size_is_the_files_own_and_allocates_nothing():
