@@ -25,17 +25,21 @@ class Step:
     sizes: tuple[int, ...] = ()
 
 
+# as grader.judging.gradient_messages words it
+OF_SHAPE = re.compile(r"of shape \[(?P<got>.*?)\] as value (?P<number>\d+), and .* has the shape \[(?P<wanted>.*?)\]")
+
+
 def find_shape(stage: Stage, student: Student) -> Place | None:
     """Find the line that allocates the tensor of a wrong shape, or that returns it as another one's gradient."""
-    number, own = re.search(r"for argument (\d+) of its forward", stage.message), student.own
-    k = int(number[1]) - 1 if number else _accused(stage, student)
+    shapes, own = OF_SHAPE.search(stage.message), student.own
+    k = int(shapes["number"]) - 1 if shapes else _accused(stage, student)
     if own is None or k is None or not 0 <= k < len(own.arguments) or not (way := _trace_returned(student, own, k)):
         return None
     if place := _find_renamed(own, way, k):
         return place
     words = f"Value {k + 1} that `backward` returns, the gradient of `{own.arguments[k]}`, gets its shape here:"
-    ranks = re.search(r"of shape \[(.*?)\] for argument \d+ of its forward, whose shape is \[(.*?)\]", stage.message)
-    if way[-1].sizes and not (ranks and ranks[1].count(",") != ranks[2].count(",")):  # it may be a size that is wrong
+    is_rank_wrong = shapes is not None and shapes["got"].count(",") != shapes["wanted"].count(",")
+    if way[-1].sizes and not is_rank_wrong:  # it may be a size that is wrong
         return Place(words, (), beside=(way[-1].line, *way[-1].sizes))
     return Place(words, (way[-1].line,))
 

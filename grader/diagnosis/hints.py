@@ -36,10 +36,13 @@ def of(verdict: Verdict) -> list[str]:
 
 
 CASES = re.compile(r"If only (`[^`]+`(?:(?:,| and| or) `[^`]+`)*) fails?\b")
-BLOCKS = {
-    "Two blocks: ": r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b",
-    "One block: ": r"\bwhich thread \([\d, ]+\) of block\b",
-}
+# For a reason, hints that begin so are left out where its message has such a part: they are for the other kind of it.
+ELSEWHERE = (
+    (Reason.race, "Two blocks: ", r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b"),
+    (Reason.race, "One block: ", r"\bwhich thread \([\d, ]+\) of block\b"),
+    (Reason.missing_gradient, "`backward` returns one value", r"\bcarries no gradient\b"),
+    (Reason.missing_gradient, "Autograd does not see", r"^(?!.*\bcarries no gradient\b)"),
+)
 
 
 def _cases_apart(hint: str, verdict: Verdict) -> float:
@@ -55,9 +58,12 @@ def _cases_apart(hint: str, verdict: Verdict) -> float:
 
 
 def _elsewhere(hint: str, verdict: Verdict) -> bool:
-    """Return whether a hint is for a race of two blocks and the race is within one block, or vice versa."""
-    race = next((stage.message for stage in verdict.stages if stage.reason is Reason.race), "")
-    return any(hint.startswith(begins) and re.search(pattern, race) for begins, pattern in BLOCKS.items())
+    """Return whether a hint is for another kind of the failure: a race within a block or of two blocks, say."""
+    messages = {stage.reason: stage.message for stage in verdict.stages}
+    return any(
+        hint.startswith(begins) and reason in messages and re.search(pattern, messages[reason])
+        for reason, begins, pattern in ELSEWHERE
+    )
 
 
 def of_problem(name: str) -> dict[str, list[str]]:

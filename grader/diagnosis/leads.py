@@ -17,8 +17,10 @@ RACES = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.no
 # several sentences because not every mutant shows all names: make_lead takes the first one for which it knows them.
 SENTENCES: dict[str, tuple[str, ...]] = {
     "comparison": (
-        "The comparison `{what}` in line {line} is wrong. Check the first and the last value that it must accept.",
-        "A comparison in line {line} is wrong. Check the first and the last value that it must accept.",
+        "The comparison `{what}` in line {line} is wrong. Try it with the last value that is valid and with the "
+        "first one that is not.",
+        "A comparison in line {line} is wrong. Try it with the last value that is valid and with the first one that is "
+        "not.",
     ),
     "index": ("The index of `{what}` in line {line} is off by one.", "An index in line {line} is off by one."),
     "variable": (
@@ -64,7 +66,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "A type in line {line} is too small for the values of its variable. Use a larger one.",
     ),
     "outer index": (
-        "The index of `{what}` in line {line} leaves out `{outer}`. Use `{needed}` in place of `{inner}`.",
+        "The index of `{what}` in line {line} leaves out `{outer}`. Use `({needed})` in place of `{inner}`.",
         "The index of `{what}` in line {line} leaves out a variable.",
         "An index in line {line} leaves out a variable.",
     ),
@@ -135,7 +137,8 @@ BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two line
 class Lead:
     """A line of the file that a mutant shows to be wrong.
 
-    until: the second line of a place between two lines; else 0. words: what is wrong, what to do, and the evidence.
+    until: the second line of a place between two lines, or of two lines that disagree; else 0. words: what is wrong,
+    what to do, and the evidence.
     also: other lines in which a mutant makes as many cases pass.
     """
 
@@ -165,7 +168,8 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict) -> Lead:
     good = sorted(good, key=lambda one: (_rank(one, verdict), *_distance_to_race(one, verdict), one.line))
     best = good[0]
     kind = best.mutant.kind
-    also = tuple(dict.fromkeys(one.line for one in good if one.line not in (best.line, best.until)))
+    alike = (one for one in good if one.mutant.kind == kind)  # another edit that helps may only hide the mistake
+    also = tuple(dict.fromkeys(one.line for one in alike if one.line not in (best.line, best.until)))
     line, until = _span(best, good)
     stage = verdict.first_problem
     failing = sum(case.status is Status.failed for case in stage.cases) if stage else 0
@@ -175,7 +179,10 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict) -> Lead:
         result = "the failing cases pass" if best.passed == tested else "some of the failing cases pass"
     instead = f", or line {also[0]} instead," if len(also) == 1 and kind not in BETWEEN else ""
     words = f"{describe_mistake(best, good, line, until)} Correcting this{instead} makes {result}."
-    return Lead(line, until if kind in BETWEEN | {"order"} else 0, words, kind, also)
+    until = until if kind in BETWEEN | {"order"} else 0
+    if kind == "swapped" and len(also) == 1:  # two lines that disagree: each of them may be the wrong one
+        until = also[0]
+    return Lead(line, until, words, kind, also)
 
 
 def describe_mistake(best: Candidate, good: list[Candidate], line: int, until: int) -> str:
@@ -220,7 +227,8 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
 
 def make_birth_lead(line: int, value: str) -> Lead:
     """Return the lead of the line that is the first to turn finite numbers into `value`, NaN or infinity."""
-    return Lead(line, 0, f"Line {line} is the first to turn finite numbers into {value}.", "birth")
+    words = f"Line {line} is the first to turn finite numbers into {value}. Look at the largest and the smallest."
+    return Lead(line, 0, words, "birth")
 
 
 def _rank(one: Candidate, verdict: Verdict) -> int:

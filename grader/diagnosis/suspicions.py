@@ -74,13 +74,13 @@ SUSPICIONS = [
     ),
     Suspicion(
         VALUES | {Reason.constant_output}, "",
-        "This value differs from run to run:",
+        "This value differs from run to run, since random numbers or a clock are in it. Compute it without them:",
         (ANY + r"^(?!.*(?:nn\.|self\.\w+\s*=)).*\b(?:rand\w*\s*\(|curand|clock\w*\()",), False, sure=True,
     ),
     Suspicion(
         VALUES, "",
-        "This loop halves a number of threads that is not a power of two: where a half is odd, the value of one thread "
-        "is lost. Use a power of two.",
+        "The number of threads is not a power of two, and the loop halves it: where a half is odd, the value of one "
+        "thread is lost. Use a power of two.",
         (HALVED,), sure=True,
     ),
     Suspicion(
@@ -90,8 +90,9 @@ SUSPICIONS = [
         (r"=[^;=]*-\s*(\w+)\s*\*\s*\1\s*[;,)]",), when=_only_wrong("large mean"), sure=True,
     ),
     Suspicion(
-        VALUES, "wrong mean or variance",
-        "With one pixel per channel the values are right, with more they are wrong: these sums leave out elements.",
+        VALUES, "own amounts|holds one value",
+        "With one pixel per channel the values are right, with more they are wrong: these sums leave out pixels. Let "
+        "them run over all pixels.",
         (r"\w+\s*\+=.*\[",), when=_passes("one pixel"), sure=True,
     ),
     Suspicion(
@@ -139,7 +140,7 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.nondeterministic_gradient}, "",
-        "The result of these lines differs from run to run:",
+        "These sums change with the order of the threads, which differs from run to run:",
         (r"atomic\w+\(|rand|clock",),
     ),
     Suspicion(
@@ -160,7 +161,7 @@ SUSPICIONS = [
         (INDEX, STORE),
     ),
     Suspicion(
-        VALUES, "wrong mean or variance",
+        VALUES, "own amounts|holds one value",
         "The mean or the variance may be wrong. Check which elements each sum includes, which of them each thread "
         "adds, and the number that divides the sum:",
         (ANY + r"\bTHREADS\s*=", ADD, ROOT),
@@ -195,7 +196,8 @@ SUSPICIONS = [
     Suspicion(
         {Reason.low_precision}, "",
         "These lines keep a value in fewer bits than a float has:",
-        (r"^(?!\s*#\s*include).*(?:half|bfloat|bf16|fp16|__float2|tf32|& 0x[0-9a-fA-F]{6,}|& ~|wmma)",), False,
+        (r"^(?!\s*#\s*include)(?!.*=\s*__half2float\([^()]*\);)"
+         r".*(?:half|bfloat|bf16|fp16|__float2|tf32|& 0x[0-9a-fA-F]{6,}|& ~|wmma)",), False,
          sure=True,
     ),
     Suspicion(
@@ -279,7 +281,7 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.wrong_dtype, Reason.wrong_device}, "",
-        "This line converts or allocates a tensor with another dtype or on another device:",
+        "This line changes the dtype or the device. Remove the conversion, or allocate as `x` is:",
         (r"\.(?:half|bfloat16|double|int|long|cpu)\(\)|\.to\(|kHalf|kDouble|kBFloat16|float16|float64|bfloat16",),
          False, sure=True,
     ),
@@ -300,12 +302,17 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.missing_weights}, "",
+        "A plain tensor is no weight. Make it an `nn.Parameter`:",
+        (r"self\.\w+\s*=\s*torch\.(?:zeros|ones|empty|full|rand\w*|tensor)\w*\(",), False, sure=True,
+    ),
+    Suspicion(
+        {Reason.missing_weights}, "",
         "ModelNew creates its own parameters here:",
         (r"self\.\w+\s*=\s*(?:torch\.)?nn\.",), False, sure=True,
     ),
     Suspicion(
         {Reason.crash}, "",
-        "This line ends the program, or closes files that it did not open:",
+        "This line ends the program, or closes files that it did not open. Remove it:",
         (r"\b_?exit\(|abort\(|\bkill\(|os\.close|closerange|raise SystemExit",), False, sure=True,
     ),
 ]  # fmt: skip

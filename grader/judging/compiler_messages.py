@@ -27,10 +27,14 @@ AnyNote = TypeVar("AnyNote", bound=Note)
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """An explanation. name: of its entry in KNOWN. text: one to three sentences, the usual cause, then what to do."""
+    """An explanation. name: of its entry in KNOWN. text: one to three sentences, the usual cause, then what to do.
+
+    number: the line of the compiled string to look at, from 1, where it is another than the message names.
+    """
 
     name: str
     text: str
+    number: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +81,8 @@ def explain(message: str, line: str = "", source: str = "", number: int | None =
             continue
         more = known.when(Place(match, line, _cut_lines(source), number)) if known.when else {}
         if more is not None:
-            return Explanation(known.name, _fill(known.text, match.groupdict() | more))
+            at = more.get("number")
+            return Explanation(known.name, _fill(known.text, match.groupdict() | more), int(at) if at else None)
     return None
 
 
@@ -142,10 +147,14 @@ def _find_semicolon_place(place: Place) -> dict | None:
     """Return where the semicolon is probably missing: at the end of the last line above that has text, or, if that
     line is complete, at the end of this one.
     """
-    before = [line.strip() for line in place.source.split("\n")[: (place.number or 1) - 1] if line.strip()]
-    if before and re.search(r"[;{}]\s*(?://.*)?$", before[-1]):
+    above = place.source.split("\n")[: (place.number or 1) - 1]
+    before = {number: line.strip() for number, line in enumerate(above, 1) if line.strip()}
+    number = max(before, default=0)
+    if before and re.search(r"[;{}]\s*(?://.*)?$", before[number]):
         return {"where": " in this line, most often at its end"}
-    return {"where": ", most often at the end of the line above" + (f", `{before[-1][:80]}`" if before else "")}
+    if not before:
+        return {"where": ", most often at the end of the line above"}
+    return {"where": f", most often at the end of the line above, `{before[number][:80]}`", "number": str(number)}
 
 
 def _python_division(place: Place) -> dict | None:
@@ -248,7 +257,7 @@ KNOWN: list[Known] = [
     Known(
         "undeclared_function",
         r"functions= names .*which cpp_sources does not declare",
-        "Compare the spelling in functions=[…] with the declaration in cpp_sources: upper and lower case differ.",
+        "A function has one name, in functions=[…], cpp_sources, cuda_sources and forward; upper and lower case count.",
     ),
     Known(
         "operators_only",
@@ -302,7 +311,7 @@ KNOWN: list[Known] = [
     Known(
         "incompatible_arguments",
         r"incompatible function arguments|takes \d+ arguments?, but (?:got )?\d+",
-        "Python called the function with other arguments than it declares. Count them and compare their types "
+        "This line passes other arguments than the C++ function takes. Count them and compare their types "
         "(for example a float where the C++ has int64_t, or a list where it has a torch::Tensor).",
     ),
     Known(

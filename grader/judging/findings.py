@@ -154,9 +154,10 @@ def _of_build(failure: Failure, reason: Reason, source: Source, strings: dict[st
     where = f"Line {evidence[0].line} of {source.path.name}: " if notes[0].line and evidence[0].line else ""
     evidence[0].detail = None  # the sentence has it
     string = strings.get(first.source) or "\n".join(strings.values())
-    return Finding(
-        reason, where + _clip(first.message) + _explained(first.message, first.text, string, first.line), evidence
-    )
+    explanation = compiler_messages.explain(first.message, first.text, string, first.line)
+    if explanation and explanation.number and (line := contract.locate(source, string, explanation.number)):
+        evidence[0].line, evidence[0].source_line, evidence[0].text = line, explanation.number, source.line(line)
+    return Finding(reason, where + _clip(first.message) + _as_paragraph(explanation), evidence)
 
 
 def _explained(message: str, line: str = "", string: str = "", number: int | None = None, running: bool = False) -> str:
@@ -165,9 +166,13 @@ def _explained(message: str, line: str = "", string: str = "", number: int | Non
     running: the message came while the program ran, not from a compiler.
     """
     explanation = compiler_messages.explain(message, line, string, number)
-    if explanation is None or (running and explanation.name not in compiler_messages.WHILE_RUNNING):
+    if running and explanation and explanation.name not in compiler_messages.WHILE_RUNNING:
         return ""
-    return f"\n{explanation.text}"
+    return _as_paragraph(explanation)
+
+
+def _as_paragraph(explanation: compiler_messages.Explanation | None) -> str:
+    return f"\n{explanation.text}" if explanation else ""
 
 
 def _of_note(note: Note, source: Source, strings: dict[str, str], case: str | None, call: int | None) -> Evidence:

@@ -80,7 +80,8 @@ def translate_shape_error(finding: Finding) -> Finding:
         return finding
     number, got, wanted = int(match[1]) + 1, match[2], match[3]
     message = (
-        f"backward returned a gradient of shape {got} for argument {number} of its forward, whose shape is {wanted}."
+        f"backward returned a gradient of shape {got} as value {number}, and the argument that it belongs to has the "
+        f"shape {wanted}."
     )
     return dataclasses.replace(finding, message=message)
 

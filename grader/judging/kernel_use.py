@@ -452,11 +452,13 @@ def _make_finding(context: Context, method: str, used: list[protocol.Operator]) 
 
 
 def _point_at(context: Context, method: str) -> list[Evidence]:
-    """Return the line at which the last method of this name is defined, ModelNew's if it has one."""
+    """Return where the last method of this name, ModelNew's if it has one, returns; else where it is defined."""
     classes = [node for node in ast.walk(syntax.parse(context.source.text)) if isinstance(node, ast.ClassDef)]
     classes.sort(key=lambda node: node.name == "ModelNew")
     methods = [each for node in classes for each in node.body if getattr(each, "name", "") == method]
-    return [Evidence(line=each.lineno, text=context.source.line(each.lineno) or None) for each in methods[-1:]]
+    returns = [node.lineno for each in methods[-1:] for node in ast.walk(each) if isinstance(node, ast.Return)]
+    line = max(returns, default=methods[-1].lineno if methods else 0)
+    return [Evidence(line=line, text=context.source.line(line) or None)] if line else []
 
 
 def _tell(context: Context, stage: Stage, finding: Finding) -> None:

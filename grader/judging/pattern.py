@@ -129,7 +129,7 @@ def _flat(bad: torch.Tensor, count: int) -> str | None:
     if last - first + 1 == count and count > 1:
         if last == n - 1:
             block = next((b for b in BLOCKS if first % b == 0 and first > 0), None)
-            after = f", after the last full block of {block}" if block and count < block else ""
+            after = f", after the last full block of at most {block}" if block and count < block else ""
             return f"elements {first} and up{after}"
         return f"first {count} elements" if first == 0 else f"elements {first} to {last}"
     if count > 2:
@@ -212,7 +212,9 @@ def _statistics(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) 
     if not bool(((g0 - slope * y0).abs() <= s).all()):
         return None
     first, second = names(got.dim())[:2]
-    return f"each {second} of each {first} has its own shift and scale, as with a wrong mean or variance"
+    if bool((g0.abs() <= s).all()) and bool((y0.abs() > s).any()):
+        return f"each {second} of each {first} holds one value"
+    return f"each {second} of each {first} is shifted and scaled by its own amounts"
 
 
 def _moved(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) -> str | None:

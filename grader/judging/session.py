@@ -337,6 +337,10 @@ def is_like(result: protocol.Result, tensor: torch.Tensor) -> bool:
     return (result.shape, result.dtype) == (list(tensor.shape), protocol.name_of(tensor.dtype))
 
 
+def _with_article(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
 def _kind_mismatch(trial: Trial, run: protocol.Run) -> str:
     """Return how forward returned something else than Model does (a tuple, None, …); empty if it did not."""
     count, theirs = len(trial.eager), trial.instance.kind
@@ -345,7 +349,9 @@ def _kind_mismatch(trial: Trial, run: protocol.Run) -> str:
         wanted = "a tensor" if count == 1 else f"{count} tensors"
         if theirs.endswith(("thing", "things")):
             wanted = f"what Model returns ({theirs})"
-        return f"forward returned {'nothing (None)' if run.kind == 'NoneType' else run.kind}, not {wanted}."
+        return (
+            f"forward returned {'nothing (None)' if run.kind == 'NoneType' else _with_article(run.kind)}, not {wanted}."
+        )
     if len(run.results) != count:  # a number where Model has None, say
         return f"forward returned {len(run.results)} tensors and numbers, Model {count}."
     return ""

@@ -19,11 +19,11 @@ def find_side_effects(trial: Trial, calls: list[Call], session: Session) -> list
     modified = sorted({n for call in calls for n in call.modified})
     if modified and not modifies_inputs(trial):
         writes = _list_writes(calls, session)
-        message = f"forward changed {_list_inputs(modified)}: write to a new tensor.{_describe_writes(writes)}"
+        message = f"forward changed {_list_inputs(trial, modified)}: write to a new tensor.{_describe_writes(writes)}"
         found.append(Finding(Reason.input_modified, message, [Evidence(case=case), *writes]))
     aliases = sorted({n for call in calls for n in call.run.aliases})
     if aliases and not _model_aliases(trial):
-        message = f"The output shares memory with {_list_inputs(aliases)}: write to a new tensor."
+        message = f"The output shares memory with {_list_inputs(trial, aliases)}: return a new tensor."
         found.append(Finding(Reason.output_aliases_input, message, [Evidence(case=case)]))
     elif any(call.run.reuses for call in calls) and not aliases:
         found.append(Finding(Reason.output_reused, EXPLANATIONS[Reason.output_reused], [Evidence(case=case)]))
@@ -94,8 +94,10 @@ def _model_aliases(trial: Trial) -> bool:
     return any(overlap(out, value) for out in outputs for value in inputs)
 
 
-def _list_inputs(numbers: list[int]) -> str:
-    """Return "input 0", or "inputs 0 and 2"."""
-    if len(numbers) == 1:
-        return f"input {numbers[0]}"
-    return f"inputs {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+def _list_inputs(trial: Trial, numbers: list[int]) -> str:
+    """Return "its input `x`", or "its inputs `x` and `input 2`" where Model does not name the third one."""
+    names = trial.instance.names()
+    quoted = [f"`{names[n] if n < len(names) else f'input {n}'}`" for n in numbers]
+    if len(quoted) == 1:
+        return f"its input {quoted[0]}"
+    return f"its inputs {', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -191,10 +191,10 @@ def _explain(got, expected, allowed, bad, precision) -> Difference:
     """Return the difference: unwritten memory, NaN or infinity, a constant, low precision, or else wrong values."""
     if allowed is None:
         return _wrong("wrong_values", got, expected, bad, allowed, _pattern.where(bad), "the values are wrong")
-    for mark, memory in ((GLOBAL_MARK, "memory"), (SHARED_MARK, "shared memory")):
+    for mark, memory, local in ((GLOBAL_MARK, "memory", False), (SHARED_MARK, "shared memory", True)):
         marked = _marked(got, mark) & bad
         if bool(marked.any()):
-            what = f"the output contains {memory} that no thread wrote"
+            what = f"the output contains {memory} that no thread wrote" + (" before it was read" if local else "")
             return _wrong("not_written", got, expected, marked, allowed, _pattern.where(marked), what)
     odd = bad & ~torch.isfinite(got)
     if bool(odd.any()):
@@ -237,10 +237,13 @@ def _describe(what: str, d: Difference) -> Difference:
     """Return the difference with its sentence."""
     assert d.expected is not None and d.got is not None  # _wrong sets both
     share = f"all {d.total:,} values" if d.wrong_count == d.total else f"{d.wrong_count:,} of {d.total:,} values"
-    share = "the only value" if d.total == 1 else share
     where = f" ({d.pattern})" if d.pattern and d.pattern != "everything" else ""
+    if d.total == 1:
+        what, share = ("the only value is wrong", "") if what == "the values are wrong" else (what, ": the only value")
+    else:
+        share = f": {share}"
     place = f"at {d.index} " if d.index else ""
-    message = f"{what}: {share}{where}; {place}expected {_number(d.expected)}, got {_number(d.got)}."
+    message = f"{what}{share}{where}; {place}expected {_number(d.expected)}, got {_number(d.got)}."
     return dataclasses.replace(d, message=_sentence(message))
 
 

@@ -73,7 +73,8 @@ def error_map(
     bad = [(n, c) for n in range(planes.shape[0]) for c in range(planes.shape[1]) if planes[n, c].any()]
     alt = f"{share} of {what} [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
     if planes.shape[0] * planes.shape[1] > 1:
-        alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) have wrong values."
+        has = "has" if len(bad) == 1 else "have"
+        alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) {has} wrong values."
     alt += _at_borders(planes, tile, block if exact else None, blocks, cell)
     layout = (cell, shape, folded, sides)
     return Picture("Error map", alt, lambda: _draw(planes, layout, tile, block if exact else None, share, where))

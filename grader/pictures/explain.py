@@ -26,7 +26,7 @@ _MISALIGNED = re.compile(
     r"(reads|writes|updates atomically) (\d+) bytes at once of (`\w+`|[\w ]+), at an address .*? begins at byte "
     r"(\d+) of (\d+), (\d+) bytes past a multiple"
 )
-_BLOCK = re.compile(r"last full block of (\d+)")  # as grader.judging.pattern words it
+_BLOCK = re.compile(r"last full block of at most (\d+)")  # as grader.judging.pattern words it
 _VALUES = {
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
     *(

@@ -49,7 +49,7 @@ def race_map(array: str, index: int, one: RaceAccess, other: RaceAccess) -> Pict
     alt = (
         f"{_who(one)} {one.verb} element {index} of {array}{_at(one)}; "
         f"{_who(other, False)} of {same} {other.verb} it{_at(other)}. "
-        f"Nothing orders the two accesses: {_describe_outcomes(one, other)}."
+        f"They can come in either order: {_describe_outcomes(one, other)}."
     )
     return Picture("Race map", alt, lambda: _draw(array, index, one, other))
 

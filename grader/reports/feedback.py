@@ -40,10 +40,14 @@ def as_lines(parts: Sequence[object]) -> list[tuple[str, str]]:
     """Return the lines of the text, each with its look: that of its Words, "table", "code", "marked", or "picture"."""
     lines: list[tuple[str, str]] = []
     for before, part in zip([None, *parts], parts):
-        if isinstance(before, (Code, Image)) and isinstance(part, Words) and part.look != "lead":
+        if isinstance(before, (Code, Image)) and (isinstance(part, Table) or _is_plain(part)):
             lines.append(("", "text"))
         lines += [(line.rstrip(), look) for line, look in _text(part)]
     return lines
+
+
+def _is_plain(part: object) -> bool:
+    return isinstance(part, Words) and part.look != "lead"
 
 
 def _text(part: object) -> list[tuple[str, str]]:
@@ -234,8 +238,10 @@ def failure_parts(
     for number, stage in enumerate(failed):
         made = _failure(stage, source, where, number > 0, found, given)
         made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
+        if number == 0 and lead:  # before what the stage knows of the failure: it is what to change
+            first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
+            made[first:first] = [Words(moved(lead.words, where)), at_lead(lead, source, where)]
         parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
-        parts += [Words(moved(lead.words, where)), at_lead(lead, source, where)] if number == 0 and lead else []
         parts += [Image(picture) for picture in pictures] if number == 0 else []
     return parts
 
@@ -275,8 +281,8 @@ def _failure(stage: Stage, source: str, where: Where, explains: bool, found: boo
             for name, value in terminal.facts(first)
             if not name.startswith("line ") and name != "at"
         ]
-        parts += [Table(facts)] if facts else []
         parts += excerpt(first, stage, source, where, found, given)
+        parts += [Table(facts)] if facts else []
     wrong = [case.name for case in stage.cases if case.status is Status.failed]
     right = [case.name for case in stage.cases if case.status is Status.passed]
     if wrong and right:

@@ -155,7 +155,8 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     setting = re.compile(rf"(?<![\w.]){name}\s*((?:\[[^;=]*?\]\s*)*)=(?!=)")
     sets = {n: found for n in between if (found := setting.search(code[n - 1]))}
     if not sets:
-        words = f"`{name}` is declared in line {declared} and used in line {line}, and nothing between sets it."
+        words = f"`{name}` is declared in line {declared} and used in line {line}, and nothing between sets it. Set "
+        words += f"{'its elements' if array else 'it in one thread'}, and put a `__syncthreads()` after that."
         return Place(words, (declared, line))
     index = {n: found[1].replace(" ", "") for n, found in sets.items()}
     own = [n for n in sets if not array or not re.fullmatch(r"\[\d+\]", index[n]) or index[n] == f"[{element}]"]
@@ -333,6 +334,11 @@ def _find_binding(message: str, code: list[str], line: int) -> Place | None:
             if re.match(r"\s*(?:torch|at)::Tensor\s+\w+\s*\(", text) and ";" not in text
         ]
         words = "The declaration and the definition differ in the name or the parameters:"
+        other = re.search(r"Tensor\s+(\w+)", code[defined[0] - 1]) if len(defined) == 1 else None
+        if other and name and other[1] != name[1]:
+            words = (
+                f"cpp_sources declares `{name[1]}`, and the function is defined as `{other[1]}`. Give both one name:"
+            )
         return Place(words, tuple(dict.fromkeys(defined + declared)), True) if declared and defined else None
     return None
 

@@ -176,23 +176,24 @@ EXPLANATIONS: dict[Reason, str] = {
     ),
     Reason.out_of_memory: "The program needs more memory than this machine has.",
     Reason.device_assert: "An assert in a kernel failed.",
-    Reason.out_of_bounds: "A kernel accessed memory outside a tensor: check the index and the bounds test.",
+    Reason.out_of_bounds: "A kernel accessed memory outside a tensor.",
     Reason.illegal_address: "A kernel accessed an address that belongs to no tensor.",
     Reason.misaligned: "A kernel accessed an address that is not a multiple of the size it reads or writes there.",
     Reason.stack_overflow: (
-        "A kernel used more stack than a thread has: look for endless recursion or a huge local array."
+        "A kernel used more stack than a thread has: look for a recursion that does not reach its end, or a huge local "
+        "array."
     ),
     Reason.division_by_zero: "A kernel divided an integer by zero.",
     Reason.barrier_divergence: "Some threads of a block never reach a __syncthreads() at which the others wait.",
     Reason.warp_divergence: "Some lanes named in a warp operation's mask never reach it.",
     Reason.input_modified: "forward changed one of its inputs: write to a new tensor.",
-    Reason.output_aliases_input: "The output shares memory with an input: write to a new tensor.",
+    Reason.output_aliases_input: "The output shares memory with an input: return a new tensor.",
     Reason.output_reused: (
         "The output shares memory with the result of an earlier call: allocate a new output in each call."
     ),
     Reason.nondeterministic: (
-        "The same inputs gave different results when run twice: look for a race, or for memory that is read before it "
-        "is written."
+        "The same inputs gave different results when run twice: look for random numbers, for two threads that write "
+        "one element, and for memory that is read before it is written."
     ),
     Reason.race: (
         "Two threads access the same element, at least one of them writes it, and nothing orders the two accesses."

@@ -142,7 +142,10 @@ def explain_torch_build(
     if missing and not any(note.line for note in notes):
         empty = not sources.get("cpp_sources", "").strip()
         why = "but cpp_sources is empty: the binding is made there" if empty else "which cpp_sources does not declare"
-        message = f"functions= names `{missing[0]}`, {why}. Add its declaration to cpp_sources."
+        what = (
+            "Add its declaration to cpp_sources." if empty else "Declare it there, or correct the name in functions=."
+        )
+        message = f"functions= names `{missing[0]}`, {why}. {what}"
         reason = "missing_cpp_sources" if empty else "undeclared_function"
         notes = [Note("cpp_sources", None, "error", shorten(message, MAX_NOTE), "")]
     else:

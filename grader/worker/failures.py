@@ -107,7 +107,8 @@ def _specify(failure: Failure, error: BaseException) -> None:
         message = f"`{name}` is declared and called, but no source defines it."
         failure.notes = [Note("", None, "error", shorten(message, MAX_NOTE), "")]
     elif isinstance(error, SystemExit):
-        failure.message = shorten(f"the code called exit({failure.message})")
+        code = repr(error.code) if isinstance(error.code, str | int) else failure.message
+        failure.message = shorten(f"the code called exit({code})")
 
 
 def _mentions_memory(message: str) -> bool:

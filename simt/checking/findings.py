@@ -320,10 +320,25 @@ def _describe_race(raw: dict) -> str:
     if "atomic" in (raw["what"], what):
         remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
     else:
-        remedy = "Put a `__syncthreads()` between the two."
+        remedy = _order_accesses(raw["what"], what, raw["line"] and raw["line"] == raw["other_line"])
         if _are_in_one_warp(raw["thread"], thread):
             remedy += " Being in one warp does not order them."
     return f"{line} without a barrier in between. {remedy}"
+
+
+def _order_accesses(one: str, other: str, is_one_line: bool) -> str:
+    """Return the advice for two accesses of one block, of which at least one writes."""
+    if not is_one_line:
+        return "Put a `__syncthreads()` between the two."
+    if one == other:
+        return (
+            "Give each thread an element of its own. If the line is in a loop and each pass writes other elements, put "
+            "a `__syncthreads()` between one pass and the next."
+        )
+    return (
+        "Both are in this line: if it is in a loop, put a `__syncthreads()` behind it, at the end of the loop's body "
+        "and outside of any `if`. Else keep in a variable what is read, and put the barrier before the write."
+    )
 
 
 def _are_in_one_warp(a: tuple, b: tuple) -> bool:

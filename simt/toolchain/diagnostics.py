@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from simt.errors import Diagnostic
@@ -83,6 +84,10 @@ def _put_in_order(found: list[Diagnostic]) -> list[Diagnostic]:
 _NO_LAUNCH = "A launch is kernel<<<grid, block>>>(arguments). Add the name, the >>> or the parenthesis that is missing."
 
 
+_GUESS = re.compile(r"^‘(\w+)’ .*(?P<guess>; did you mean ‘(\w+)’\?)$")
+_ALIKE = 0.6  # of two names, below which the compiler's guess is left out: `oc` for `oz` leads away from `oy`
+
+
 def _strip_assertion(message: str) -> str:
     """Return the message of a static_assert without the compiler's prefix."""
     if asserted := re.match(r"static_assert failed (?:due to requirement '.*' )?\"(.*)\"$", message):  # clang
@@ -94,6 +99,8 @@ def _translate_to_cuda(message: str, line: str) -> str:
     """Translate a message of g++ about a rewritten launch to the terms of the launch."""
     message = re.sub(r" \[-f[\w-]+\]$", "", message)
     message = re.sub(r"; did you mean ‘(?:at::_ops|simt)::[^’]*’\?$", "", message)  # names that are not for students
+    if (guess := _GUESS.search(message)) and SequenceMatcher(None, guess[1], guess[3]).ratio() < _ALIKE:
+        message = message[: guess.start("guess")]
     if "<<<" not in line:
         return message
     if match := re.match(

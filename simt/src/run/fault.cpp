@@ -196,7 +196,8 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
   if (worker.fiber && address < reinterpret_cast<std::uintptr_t>(worker.fiber->low) &&
       address + 2 * 4096 >= reinterpret_cast<std::uintptr_t>(worker.fiber->low)) {
     reason = "stack_overflow";
-    return "ran out of stack: local arrays or recursion need more than 64 KiB. Use smaller arrays or less recursion.";
+    return "ran out of stack: recursion or local arrays need more than 64 KiB. A recursion needs an end that each thread "
+           "reaches; a large array belongs in shared or global memory.";
   }
   const auto shared_end = reinterpret_cast<std::uintptr_t>(worker.dynamic_shared);
   if (address >= shared_end && address < shared_end + 4096) {
@@ -320,7 +321,7 @@ void explain(Worker& worker) {
     fault.message = "The kernel did not end within the time limit. " + who + "was still running.";
   } else if (raw.signal == SIGFPE) {
     fault.reason = "division_by_zero";
-    fault.message = who + "divides an integer by zero. Check the divisor first.";
+    fault.message = who + "divides an integer by zero. Find out which size makes the divisor 0, or test it first.";
   } else if (raw.signal == SIGABRT) {
     fault.reason = "device_assert";
     fault.message = who + "called abort().";

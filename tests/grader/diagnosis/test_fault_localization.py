@@ -146,7 +146,7 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
         ),
         ([candidate("term", "H - K", operator_mutants.ONE_MORE)], "`H - K` in line 5 must be one larger."),
         ([candidate("variable", "w", "c"), candidate("variable", "w", "j")], "`w` is the wrong variable in line 5."),
-        ([candidate("outer index", "x", "n * C + c")], "leaves out `n`. Use `n * C + c` in place of `c`."),
+        ([candidate("outer index", "x", "n * C + c")], "leaves out `n`. Use `(n * C + c)` in place of `c`."),
         ([candidate("unused", "bias", "+")], "The kernel never uses its parameter `bias`. Add it in line 5."),
         (
             [candidate("argument", "expf", "- top")],
@@ -159,6 +159,21 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
 def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
     """Is what the line needs named where all mutants agree on it, and left out where two of them do not?"""
     assert sentence in leads.describe_mistake(good[0], good, 5, 6)
+
+
+def test_two_lines_that_disagree_are_both_marked():
+    """Are both lines marked where swapping two names in either helps, and is an edit of another kind not offered?"""
+    passing = {"passed": 1}
+    good = [
+        leads.Candidate(mutants.Mutant(1, 5, "swapped", what="ky", needed="kx"), 5, 0, **passing),
+        leads.Candidate(mutants.Mutant(2, 7, "swapped", what="ky", needed="kx"), 7, 0, **passing),
+        leads.Candidate(mutants.Mutant(3, 9, "number", what="256"), 9, 0, **passing),
+    ]
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    found = leads.make_lead(good, 1, verdict)
+    assert (found.line, found.until, found.also) == (5, 7, (7,))
+    assert "`ky` and `kx` are swapped" in found.words and "line 7 instead" in found.words
+    assert "line 9" not in found.words
 
 
 def test_every_kind_has_words():

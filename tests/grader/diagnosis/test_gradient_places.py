@@ -200,7 +200,9 @@ def test_none_for_an_argument(edits, gradient, wrong):
     assert lines(Reason.missing_gradient, edits, f"`{gradient}` gets no gradient.", gradient) == wrong
 
 
-SHAPE = "backward returned a gradient of shape [1] for argument {} of its forward, whose shape is [1, 1]."
+SHAPE = (
+    "backward returned a gradient of shape [1] as value {}, and the argument that it belongs to has the shape [1, 1]."
+)
 
 
 @pytest.mark.parametrize(

@@ -178,11 +178,7 @@ def test_sums_that_take_in_too_little():
         status=Status.failed,
         reason=Reason.wrong_values,
         message="",
-        evidence=[
-            Evidence(
-                pattern="each channel of each batch item has its own shift and scale, as with a wrong mean or variance"
-            )
-        ],
+        evidence=[Evidence(pattern="each channel of each batch item is shifted and scaled by its own amounts")],
     )
     stage.cases = [case("one pixel", True), case("prime sizes", False)]
     assert suspects.of(stage, source)[1] == [2] and suspects.of(stage, source)[0] in suspicions.SURE

@@ -96,15 +96,17 @@ def test_only_the_first_fits_what_is_meant():
 
 def test_the_line_without_a_semicolon():
     """Is the line above named where it has no semicolon, and the line itself where the one above is complete?"""
-    explain = lambda source: compiler_messages.explain("expected ‘;’ before ‘float’", "", source, 2).text  # noqa: E731
-    assert (
-        explain("int i = threadIdx.x\nfloat y = x[i];")
-        == "A semicolon is missing, most often at the end of the line above, `int i = threadIdx.x`."
-    )
-    assert (
-        explain("float sum = 0.0f;  // the start\nsum += x[i]\nfloat y = sum;")
-        == "A semicolon is missing in this line, most often at its end."
-    )
+
+    def explain(source: str, number: int) -> compiler_messages.Explanation:
+        found = compiler_messages.explain("expected ‘;’ before ‘float’", "", source, number)
+        assert found is not None
+        return found
+
+    above = explain("int i = threadIdx.x\n\nfloat y = x[i];", 3)
+    assert above.text == "A semicolon is missing, most often at the end of the line above, `int i = threadIdx.x`."
+    assert above.number == 1
+    here = explain("float sum = 0.0f;  // the start\nsum += x[i]\nfloat y = sum;", 2)
+    assert here.text == "A semicolon is missing in this line, most often at its end." and here.number is None
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,8 @@ def test_each_missing_gradient_fails_with_its_reason(judged):
         ("return None, None", "`x` and `scale` get no gradient."),
         (
             "return gx[:, 1:], gscale",
-            "backward returned a gradient of shape [3, 36] for argument 1 of its forward, whose shape is [3, 37].",
+            "backward returned a gradient of shape [3, 36] as value 1, and the argument that it belongs to has the "
+            "shape [3, 37].",
         ),
         (LAST_BITS, "values differed in their last digits"),
     ],

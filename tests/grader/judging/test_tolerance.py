@@ -193,7 +193,7 @@ PATTERNS = {
     "every 2nd row from 1, zero": put(0, ALL, ALL, slice(1, None, 2)),
     "every 5th element from 4, zero": put_flat(0, slice(4, None, 5)),
     "every 32nd element from 31, zero": put_flat(0, slice(31, None, 32)),
-    "elements 11264 and up, after the last full block of 1024, zero": put_flat(0, slice(11264, None)),
+    "elements 11264 and up, after the last full block of at most 1024, zero": put_flat(0, slice(11264, None)),
     "the border, zero": border,
     "a single element": put(7.0, 1, 2, 3, 4),
     "only channel 3, off by 2": lambda g: g + 2 * (torch.arange(6) == 3).view(6, 1, 1),
@@ -224,7 +224,13 @@ def test_statistics_for_each_position_are_described():
     factors = 1 + 1e-3 * torch.randn(4, 6, 1, 1)
     difference = judged(lambda g: g * factors + 1e-3 * torch.randn(4, 6, 1, 1))
     assert difference.reason == "wrong_values"
-    assert difference.pattern.endswith("has its own shift and scale, as with a wrong mean or variance")
+    assert difference.pattern.endswith("is shifted and scaled by its own amounts")
+
+
+def test_one_value_in_each_channel_is_described():
+    """Is it seen that the elements of each channel are alike?"""
+    difference = judged(lambda g: g.mean((2, 3), keepdim=True).expand_as(g).clone())
+    assert difference.pattern.endswith("holds one value")
 
 
 def test_square_images_swapped_are_described():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from simt.checking import findings
 from simt.checking.findings import Finding
 
 RACE = Finding(
@@ -25,3 +26,11 @@ def test_the_number_of_occurrences_is_told():
 def test_how_often_two_blocks_race_is_not_told():
     """It depends on which of the two happened to run first."""
     assert str(replace(RACE, other_block=(0, 0, 0))).endswith("write.")
+
+
+def test_the_advice_fits_two_accesses_in_one_line():
+    """Is no barrier asked for "between the two" where both are in one statement, and none at once for two writes?"""
+    assert findings._order_accesses("read", "write", False) == "Put a `__syncthreads()` between the two."
+    assert findings._order_accesses("write", "write", False) == "Put a `__syncthreads()` between the two."
+    assert "at the end of the loop's body" in findings._order_accesses("read", "write", True)
+    assert findings._order_accesses("write", "write", True).startswith("Give each thread an element of its own.")

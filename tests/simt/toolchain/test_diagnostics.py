@@ -53,11 +53,14 @@ def test_the_header_with_all_operators_is_tried_where_it_may_help(monkeypatch, l
 
 
 def test_notes_about_headers_are_left_out():
-    """Is a note dropped that announces others, all in headers, and a name within torch's own parts not suggested?"""
+    """Is a note dropped that announces others, all in headers, and neither a name within torch's own parts suggested,
+    nor one that is not like the unknown one?
+    """
     output = """cuda_sources:2:3: error: ‘sum’ was not declared in this scope; did you mean ‘at::_ops::sum’?
 cuda_sources:2:3: note: suggested alternatives:
 /usr/include/ATen/ops/sum.h:29:19: note:   ‘at::sum’
 cuda_sources:6:9: error: ‘bart’ was not declared in this scope; did you mean ‘part’?
+cuda_sources:6:14: error: ‘oz’ was not declared in this scope; did you mean ‘oc’?
 cuda_sources:7:8: note: candidates are:
 cuda_sources:1:17: note: ‘void k(float*)’
 """
@@ -65,6 +68,7 @@ cuda_sources:1:17: note: ‘void k(float*)’
     assert found == [
         ("error", 2, "‘sum’ was not declared in this scope"),
         ("error", 6, "‘bart’ was not declared in this scope; did you mean ‘part’?"),
+        ("error", 6, "‘oz’ was not declared in this scope"),
         ("note", 7, "candidates are:"),
         ("note", 1, "‘void k(float*)’"),
     ]
