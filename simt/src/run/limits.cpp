@@ -51,7 +51,8 @@ std::string shape_problem(const Launch& launch) {
     if (b[i] == 0) return "its block " + shape(block) + " has no thread along " + axes[i] + ".";
     if (g[i] == 0)
       return "its grid " + shape(grid) + " has no block along " + axes[i] +
-             ". If the output is empty, return before the launch; else correct the sizes that the grid is computed from.";
+             ". If the output is empty, return before the launch; else correct the sizes that the grid is computed "
+             "from.";
   }
   const unsigned long long threads = volume_of(block);
   if (threads > max_threads)
