@@ -10,14 +10,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from grader.worker.messages import TalliedLaunch, TalliedLine
-from simt.counting.time_model import CONSTANTS, GPUS, Prediction, Work
+from simt.counting.time_model import CONSTANTS, Prediction, Work
 from simt.counting.what_if import REFINEMENTS, Waste, find_savings, find_share
 from simt.devices import DEVICES
 
 ABOUT = 0.6  # of the largest saving, from which on a mistake is named before a refinement
 WORTH = 1.12  # times as fast, from which on a kind of waste is named
 SMALL = 5  # times what an empty launch takes, up to which a launch takes little more than that
-PASSED_ON = 1.5  # times the bytes of inputs and outputs, from which on launches pass results on through memory
+PASSED_ON = 0.5  # of the bytes of inputs and outputs, from which on launches pass results on through memory
 MEMORY_SHARE = 0.4  # of its time, from which on a launch gets faster with less traffic
 SECTOR = 32  # bytes
 _LINES = {
@@ -50,15 +50,16 @@ class Advice:
     line: int | None = None
 
 
-def advise(launches: Sequence[Counted], gpu: str, bound: float, fusible: bool = True) -> Advice:
-    """Return what to try next. bound: seconds that the bytes of inputs and outputs take. fusible: whether the launches
-    can become one: those of forward and of backward cannot.
+def advise(launches: Sequence[Counted], gpu: str, least: float, outputs: float, fusible: bool = True) -> Advice:
+    """Return what to try next. least: bytes of inputs and outputs; outputs: of these alone. fusible: whether the
+    launches can become one: those of forward and of backward cannot.
     """
     total = sum(one.seconds for one in launches)
     best = _find_costliest(launches, gpu)
-    fused = _find_fusion(launches, bound, gpu) if fusible else 0.0
+    passed = _count_passed(launches, outputs)
+    fused = _find_fusion(launches, least, passed) if fusible else 0.0
     if fused and (best is None or fused > best[0]) and total > WORTH * (total - fused):
-        return Advice(_describe_fusion(launches, bound, total / (total - fused), gpu))
+        return Advice(_describe_fusion(launches, passed > PASSED_ON * least, total / (total - fused)))
     if best and total > WORTH * (total - best[0]):
         saved, cause, one = best
         line = _find_line(one.tallied, cause)
@@ -87,8 +88,16 @@ def _factor(times: float) -> str:
 # ---- one launch after the other ----
 
 
-def _find_fusion(launches: Sequence[Counted], bound: float, gpu: str) -> float:
-    """Return the seconds that are saved where one kernel does all: what passes through memory between them."""
+def _count_passed(launches: Sequence[Counted], outputs: float) -> float:
+    """Return the bytes that launches write for later ones, and that these read."""
+    return 2 * max(0.0, sum(one.tallied.times * one.work.unique_written for one in launches) - outputs)
+
+
+def _find_fusion(launches: Sequence[Counted], least: float, passed: float) -> float:
+    """Return the seconds that are saved where one kernel does all: what passes through memory between them.
+
+    An input that several launches read is not counted: one kernel may have to read it as often.
+    """
     count = sum(one.tallied.times for one in launches)
     if count < 2:
         return 0.0
@@ -96,9 +105,9 @@ def _find_fusion(launches: Sequence[Counted], bound: float, gpu: str) -> float:
     together = max((one.prediction.seconds for one in small), default=0.0)
     merged = sum(one.seconds for one in small) - together
     moved = sum(one.tallied.times * (one.work.unique_read + one.work.unique_written) for one in launches)
-    least = bound * GPUS[gpu].dram
     by_memory = sum(one.seconds for one in launches if _is_memory_bound(one))
-    saved = by_memory * max(0.0, 1 - least / moved if moved else 0.0) + (count - 1) * CONSTANTS.launch
+    saved = by_memory * min(_divide(passed, moved), max(0.0, 1 - _divide(least, moved)))
+    saved += (count - 1) * CONSTANTS.launch
     return max(saved, merged)
 
 
@@ -106,10 +115,9 @@ def _is_memory_bound(one: Counted) -> bool:
     return one.prediction.terms.get("DRAM bytes", 0.0) > MEMORY_SHARE * one.prediction.seconds
 
 
-def _describe_fusion(launches: Sequence[Counted], bound: float, times: float, gpu: str) -> str:
+def _describe_fusion(launches: Sequence[Counted], passes_results: bool, times: float) -> str:
     count = sum(one.tallied.times for one in launches)
-    moved = sum(one.tallied.times * (one.work.unique_read + one.work.unique_written) for one in launches)
-    if moved < PASSED_ON * bound * GPUS[gpu].dram:
+    if not passes_results:
         return (
             f"{count:,} launches do little each, and each takes {1e6 * CONSTANTS.launch:.1f} µs to start: do the same "
             f"in fewer launches (predicted: up to {_factor(times)} as fast)."
@@ -164,6 +172,10 @@ SENTENCES = {
     "atomics": (
         "{kernel}: {atomics:,.0f} atomic operations of warps wait for one another: add up within the block first, then "
         "once per block"
+    ),
+    "shared atomics": (
+        "{kernel}: threads add floats in shared memory one after another: let each thread add up what it reads in a "
+        "register, and combine these sums by shuffles or a tree"
     ),
     "doubles": "{kernel} computes in double: write 0.5f for 0.5, and call expf for exp",
     "divisions": (

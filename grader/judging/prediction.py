@@ -16,12 +16,12 @@ from grader.judging import advice, full_size
 from grader.judging.advice import Counted
 from grader.judging.context import Context
 from grader.judging.full_size import NotPredicted
-from grader.judging.trial import FindingError
+from grader.judging.trial import Finding, FindingError
 from grader.problems import ladders
 from grader.problems.cases import ProblemError
 from grader.problems.exercises import BACKWARD
 from grader.source import contract
-from grader.verdict import PredictedLaunch, Prediction, Rung, Stage
+from grader.verdict import PredictedLaunch, Prediction, Reason, Rung, Stage
 from grader.worker import protocol
 from simt.counting.time_model import GPUS, Work, find_interval, predict
 from simt.counting.what_if import Waste
@@ -45,11 +45,23 @@ def run(context: Context, stage: Stage) -> None:
     except NotPredicted as error:
         stage.message = f"{stage.message} No time is predicted: {error}"
     except FindingError as error:
-        stage.message = f"{stage.message} No time is predicted: {_shorten(error.finding.message)}"
+        stage.message = f"{stage.message} No time is predicted: {_explain(error.finding)}"
     except ProblemError as error:
         stage.message = f"{stage.message} No time is predicted: {_shorten(str(error))}"
     except Exception as error:  # a submission that is right stays so, whatever the grader lacks here
         stage.message = f"{stage.message} No time is predicted: the grader failed ({type(error).__name__})."
+
+
+def _explain(finding: Finding) -> str:
+    """Return why a launch could not be counted; of one that takes too long, what makes it so slow."""
+    if finding.reason is not Reason.kernel_timeout:
+        return _shorten(finding.message)
+    kernel = next((f"`{one.kernel}`" for one in finding.evidence if one.kernel), "a kernel")
+    return (
+        f"{full_size.BLOCKS} blocks of {kernel} could not be counted at full size within {full_size.SECONDS:.0f} s: a "
+        "block does too much, or a single thread of it. Share the work among all threads of a block, and among more "
+        "blocks."
+    )
 
 
 def _shorten(text: str) -> str:
@@ -67,7 +79,8 @@ def _predict(context: Context, gpu: str) -> Prediction:
         raise NotPredicted(f"a block of `{name}` does not fit on the {gpu}.")
     bound, backward = size.moved / GPUS[gpu].dram, context.requires_gradient
     low, high = (sum(one.tallied.times * find_interval(one.prediction)[i] for one in launches) for i in range(2))
-    advised = advice.advise(launches, gpu, bound, fusible=not backward)
+    outputs = sum(one.numel() * one.element_size() for one in size.outputs)
+    advised = advice.advise(launches, gpu, size.moved, outputs, fusible=not backward)
     slowest = max(launches, key=lambda one: one.seconds)
     sizes = [list(one.shape) for one in size.inputs]
     return Prediction(

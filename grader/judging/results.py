@@ -47,6 +47,11 @@ def add_skipped_case(stage: Stage, name: str, reason: Reason | None = None) -> N
 
 
 def pick_clearest(found: list[Finding]) -> Finding:
-    """Return the first finding, or where it has no telling pattern a later one of the same reason that has."""
+    """Return the first finding, or where it has no telling pattern a later one of the same reason that has.
+
+    That all values are the same is only telling where they are so in every case: few small numbers may be by chance.
+    """
+    varied = [f for f in found if f.reason in VALUE_REASONS and f.reason is not Reason.constant_output]
+    found = varied if found[0].reason is Reason.constant_output and varied else found
     patterned = [f for f in found if f.reason is found[0].reason and f.evidence[0].pattern not in (None, "everything")]
     return patterned[0] if patterned else found[0]

@@ -204,7 +204,8 @@ def verdict_parts(
         return [*parts, *(Words(moved(stage.message, where)) for stage in verdict.stages[:1])]
     parts.append(_stages(verdict, times))
     if verdict.outcome is Outcome.passed and exercises.STAMP.search(source):  # else it may work in another way
-        parts += [Words(f"Why it works: {why}")] if (why := hints.explain_pass(verdict.problem)) else []
+        why = hints.explain_pass(verdict.problem)
+        parts += [Words(f"Why the reference solution works: {why}")] if why else []
     parts += [Words(EXPLANATIONS[verdict.doubt])] if verdict.doubt else []
     parts += failure_parts(verdict, source, pictures, where, lead)
     if any(stage.measurements for stage in verdict.stages):

@@ -26,6 +26,7 @@ _BY_WARPS = (
     "mix", "loads", "load_rounds", "stores", "load_wavefronts", "store_wavefronts", "shared_wavefronts",
     "shared_requests",
 )  # fmt: skip
+REGISTERS = 256 << 10  # bytes of a multiprocessor's registers
 FULL = 8  # blocks per multiprocessor that keep it busy
 
 
@@ -168,6 +169,14 @@ def _without_atomics(work: Work, waste: Waste, gpu: str) -> Work | None:
     return dataclasses.replace(work, atomics=min(work.atomics, work.blocks), atomic_passes=float(work.blocks))
 
 
+def _without_shared_atomics(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Threads add floats in registers and by shuffles, and not one after another in shared memory."""
+    if work.shared_float_rounds + work.shared_float_crowds <= work.warps:
+        return None
+    wavefronts = min(work.shared_wavefronts, waste.ideal_wavefronts or work.shared_requests)
+    return dataclasses.replace(work, shared_float_rounds=0, shared_float_crowds=0, shared_wavefronts=wavefronts)
+
+
 def _without_doubles(work: Work, waste: Waste, gpu: str) -> Work | None:
     doubles = {name: value for name, value in work.mix.items() if name.startswith("fp64")}
     if not sum(doubles.values()):
@@ -233,8 +242,10 @@ def _is_elementwise(work: Work) -> bool:
 
 def _without_reading_again(work: Work, waste: Waste, gpu: str) -> Work | None:
     """A block loads its bytes once, and keeps them in shared memory or registers."""
-    requested = work.load_sectors * SECTOR
+    requested, on_chip = work.load_sectors * SECTOR, DEVICES[gpu].shared_per_multiprocessor + REGISTERS
     if not work.block_unique_read or requested < 1.5 * work.block_unique_read or work.are_loads_scattered:
+        return None
+    if work.block_unique_read > on_chip * work.blocks:
         return None
     part = work.block_unique_read / requested
     return dataclasses.replace(
@@ -283,6 +294,7 @@ CAUSES: dict[str, Callable[[Work, Waste, str], Work | None]] = {
     "barriers": _without_barriers,
     "local memory": _without_local_memory,
     "atomics": _without_atomics,
+    "shared atomics": _without_shared_atomics,
     "doubles": _without_doubles,
     "divisions": _without_divisions,
     "long indices": _without_long_indices,

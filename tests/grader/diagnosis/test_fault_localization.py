@@ -163,11 +163,10 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
 
 def test_two_lines_that_disagree_are_both_marked():
     """Are both lines marked where swapping two names in either helps, and is an edit of another kind not offered?"""
-    passing = {"passed": 1}
     good = [
-        leads.Candidate(mutants.Mutant(1, 5, "swapped", what="ky", needed="kx"), 5, 0, **passing),
-        leads.Candidate(mutants.Mutant(2, 7, "swapped", what="ky", needed="kx"), 7, 0, **passing),
-        leads.Candidate(mutants.Mutant(3, 9, "number", what="256"), 9, 0, **passing),
+        leads.Candidate(mutants.Mutant(1, 5, "swapped", what="ky", needed="kx"), 5, 0, passed=1),
+        leads.Candidate(mutants.Mutant(2, 7, "swapped", what="ky", needed="kx"), 7, 0, passed=1),
+        leads.Candidate(mutants.Mutant(3, 9, "number", what="256"), 9, 0, passed=1),
     ]
     verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
     found = leads.make_lead(good, 1, verdict)

@@ -4,14 +4,16 @@ Each kernel computes what it should and wastes one thing, which was planted. The
 memory that is never written.
 """
 
+import dataclasses
+
 import pytest
 import torch
 
 import simt
 from grader.judging import advice, full_size, prediction
 from grader.worker import tallies
-from simt.counting.time_model import GPUS
-from simt.counting.what_if import CAUSES
+from simt.counting.what_if import CAUSES, Waste, find_savings
+from simt.counting.work import Work
 
 N = 1 << 24
 SIDE = 1 << 12
@@ -89,6 +91,13 @@ SLOW = {
         "<<<n / 256, 256>>>",
         "add up within the block first",
     ),
+    "atomics_on_a_shared_sum": (
+        "__shared__ float sum; if (threadIdx.x == 0) sum = 0.0f; __syncthreads();\n"
+        "for (int i = threadIdx.x; i < 4096; i += 256) atomicAdd(&sum, x[blockIdx.x * 4096 + i]);\n"
+        "__syncthreads(); if (threadIdx.x == 0) y[blockIdx.x] = sum;",
+        "<<<n / 4096, 256>>>",
+        "add up what it reads in a register",
+    ),
     "divisions": (
         "long i = (long)blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; long h = w / 2, d = w / 4;\n"
         "long a = i % w, b = i / w % h, c = i / w / h % d, e = i / (w * h * d);\n"
@@ -117,7 +126,7 @@ SLOW = {
         "use smaller tiles",
     ),
 }
-MANY = "five_launches"
+MANY, TWICE = "five_launches", "two_passes"
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +143,13 @@ def module():
     text += f"void run_{MANY}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w) {{\n"
     text += "  float *a = x.data_ptr<float>(), *b = y.data_ptr<float>();\n"
     text += "  for (int k = 0; k < 5; k++) scale<<<n / 256, 256>>>(k % 2 ? b : a, k % 2 ? a : b, n, w);\n}\n"
-    names.append(f"run_{MANY}")
+    text += "__global__ void total(const float* x, float* y, int per) {\n  float sum = 0.0f;\n"
+    text += "  for (int i = threadIdx.x; i < per; i += 512) sum += x[(long)blockIdx.x * per + i];\n"
+    text += "  atomicAdd(&y[blockIdx.x], sum);\n}\n"
+    text += f"void run_{TWICE}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w) {{\n"
+    text += "  total<<<256, 512>>>(x.data_ptr<float>(), y.data_ptr<float>(), n / 256);\n"
+    text += "  scale<<<n / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n, w);\n}\n"
+    names += [f"run_{MANY}", f"run_{TWICE}"]
     declared = "".join(f"void {name}(torch::Tensor x, torch::Tensor y, int64_t n, int64_t w);" for name in names)
     return simt.load_inline("test_advice", declared, text, functions=names)
 
@@ -144,7 +159,7 @@ def advise(module, name, gpu="H200"):
     with simt.count(sample=full_size.BLOCKS, partial=True) as report:
         getattr(module, f"run_{name}")(x, y, N, SIDE)
     launches = [prediction.read_launch(one, gpu) for one in tallies.describe(report).launches]
-    return advice.advise(launches, gpu, 8 * N / GPUS[gpu].dram)
+    return advice.advise(launches, gpu, 8 * N, 4 * N)
 
 
 @pytest.mark.slow
@@ -158,6 +173,21 @@ def test_the_planted_cause_is_named(module, name):
 def test_many_launches(module):
     """Does it say to fuse where five kernels pass over one array?"""
     assert "5 launches pass intermediate results through memory: fuse" in advise(module, MANY).text
+
+
+@pytest.mark.slow
+def test_an_input_read_twice_is_no_result_passed_on(module):
+    """Does it not say to fuse where a second kernel only reads the input again?"""
+    assert "fuse" not in advise(module, TWICE).text
+
+
+def test_what_a_chip_cannot_hold_is_not_to_be_kept_there():
+    """Is a block told to keep its bytes only where a multiprocessor can hold them?"""
+    loads = {"loads": 1e7, "load_rounds": 1e7, "load_wavefronts": 1e7, "load_sectors": 4e7, "ideal_load_sectors": 4e7}
+    fits = Work(blocks=100, threads=256, shared=0, block_unique_read=1e7, unique_read=1e7, mix={"other": 1e8}, **loads)
+    assert "reading again" in find_savings(fits, Waste(), "H200")
+    large = dataclasses.replace(fits, block_unique_read=100 * 4_000_000)
+    assert "reading again" not in find_savings(large, Waste(), "H200")
 
 
 def test_every_cause_has_a_sentence():

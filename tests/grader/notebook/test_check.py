@@ -57,10 +57,10 @@ def test_a_pass_of_the_exercise_says_why_it_works():
     """Is it said of a file that was made from the exercise, and not of one that may work in another way?"""
     right = msgspec.structs.replace(verdict_of(), problem="conv2d", outcome=Outcome.passed, stages=[])
     exercise = (exercises.KERNELS_STUDENT / "conv2d.py").read_text(encoding="utf-8")
-    assert "Why it works: Each result has a thread of its own" in shown.as_text(
+    assert "Why the reference solution works: Each result has a thread of its own" in shown.as_text(
         shown.verdict_parts(right, exercise, [])
     )
-    assert "Why it works" not in shown.as_text(shown.verdict_parts(right, SOURCE, []))
+    assert "Why the reference solution works" not in shown.as_text(shown.verdict_parts(right, SOURCE, []))
 
 
 def test_wrong_line_is_marked():
