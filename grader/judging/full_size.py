@@ -33,6 +33,8 @@ PARTS = (8, 4)  # what the batch is divided by
 BATCH = "batch_size"  # the literal of a problem that says how large the batch is
 SMALL = 16  # an operator counts that works on a tensor of 1 / SMALL of the largest input's elements
 SHOWN = 5  # operators that a message names
+# Operators that fill or copy memory, of which others are made (zeros_like, clone); their time is not predicted.
+MOVING = {"cat", "constant_pad_nd", "copy_", "fill_", "flip", "gather", "index", "index_select", "roll", "zero_"}
 TOUCHED = 0.5  # of the bytes of inputs and outputs that kernels touch at least, if they do the work
 MEMORY_SHARE = 0.5  # of the available memory that outputs may have: a submission may fill them with zeros
 FULL = Case("full size")
@@ -47,7 +49,8 @@ class Size:
     """A problem at one size. Its inputs have values if they are small or hold indices (is_drawn).
 
     outputs: tensors of the outputs' shapes; none where Model cannot run without values. upstream: of these, those that
-    backward starts from; gradients: tensors of the shapes of what it computes; both empty for forward alone.
+    backward starts from; gradients: tensors of the shapes of what it computes; both empty for forward alone. moving:
+    filled by counting: operators of PyTorch that fill or copy memory beside the kernels.
     """
 
     case: Case
@@ -55,6 +58,7 @@ class Size:
     outputs: Sequence[torch.Tensor]
     upstream: Sequence[torch.Tensor] = ()
     gradients: Sequence[torch.Tensor] = ()
+    moving: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def inputs(self) -> list[torch.Tensor]:
@@ -97,6 +101,7 @@ def count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
     for part in PARTS:
         smaller = make_size(context, dataclasses.replace(FULL, set={BATCH: batch // part}))
         counted.append(_count(context, smaller, gpu))
+        size.moving.update(smaller.moving)
     few, more = counted
     if [(one.kernel, one.block) for one in few] != [(one.kernel, one.block) for one in more]:
         raise NotPredicted("it launches other kernels for other batches, and the full one is too large here.")
@@ -218,6 +223,7 @@ def _count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
     if operators:
         named = ", ".join(operators[:SHOWN])
         raise NotPredicted(f"PyTorch's own operators ({named}) compute a part, and their time is not known.")
+    size.moving.update((names & MOVING) - ({"fill_"} if "zero_" in names else set()))  # zero_ calls fill_
     if not reply.launches:
         raise NotPredicted("no kernel was launched at full size.")
     if reply.left_out:

@@ -95,6 +95,7 @@ def _predict(context: Context, gpu: str) -> Prediction:
         backward=backward,
         advice=advised.text,
         advice_line=_find_line(context, advised),
+        moving=sorted(size.moving),
         rungs=list_rungs(context.problem.name + BACKWARD * backward, sizes, gpu, _ms(bound)),
     )
 

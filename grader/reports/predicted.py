@@ -36,6 +36,7 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
     if len(rows) > 1:
         parts.append(Table(rows, head=HEAD, numbers=(1, 2, 3)))
     parts.append(Words(f"{describe_launches(prediction)} {describe_advice(prediction, where)}"))
+    parts += [Words(describe_moving(prediction))] if prediction.moving else []
     parts += [Words(text) for text in describe_faster(prediction)]
     return parts
 
@@ -75,6 +76,15 @@ def describe_advice(prediction: Prediction, where: Where) -> str:
         return f"Next: {prediction.advice}"
     place = where(prediction.advice_line)
     return f"Next, in {place}: {prediction.advice}"
+
+
+def describe_moving(prediction: Prediction) -> str:
+    """Return what the time leaves out: PyTorch's own operators that move data; and how to do without a fill."""
+    names = " and ".join(f"`{name}`" for name in prediction.moving)
+    words = f"Not in this time: what PyTorch's own {names} takes."
+    if {"fill_", "zero_"} & {*prediction.moving}:
+        words += " A tensor of which your kernel writes every element needs no zeros: use `torch::empty_like`."
+    return words
 
 
 # ---- the ladder ----

@@ -191,6 +191,7 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
             common.update(line=other_line, block=block, thread=thread)
             what, block, thread, other_line = raw["other"][0], raw["other"][1], raw["other"][2], line
         common.update(other_block=block, other_thread=thread, other_line=other_line)
+        raw = {**raw, "line": common["line"]}
     return Finding(
         message=describe(raw),
         array=raw["array"],
@@ -320,7 +321,7 @@ def _describe_race(raw: dict) -> str:
     if "atomic" in (raw["what"], what):
         remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
     else:
-        remedy = _order_accesses(raw["what"], what, raw["line"] and raw["line"] == raw["other_line"])
+        remedy = _order_accesses(raw["what"], what, 0 < raw["line"] == raw["other_line"])
         if _are_in_one_warp(raw["thread"], thread):
             remedy += " Being in one warp does not order them."
     return f"{line} without a barrier in between. {remedy}"
@@ -336,8 +337,8 @@ def _order_accesses(one: str, other: str, is_one_line: bool) -> str:
             "a `__syncthreads()` between one pass and the next."
         )
     return (
-        "Both are in this line: if it is in a loop, put a `__syncthreads()` behind it, at the end of the loop's body "
-        "and outside of any `if`. Else keep in a variable what is read, and put the barrier before the write."
+        "Both are in this line: if it is in a loop, end the loop's body with a `__syncthreads()`, outside of any `if`; "
+        "else keep what is read in a variable, and put the barrier before the write."
     )
 
 

@@ -329,6 +329,21 @@ def test_what_is_not_the_kernels_work_at_full_size(judge, line, why):
     assert stage.prediction is None and "No time is predicted: " in stage.message and why in stage.message
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "moving"),
+    [("pass", []), ("x.new_zeros(x.shape)", ["zero_"]), ("torch.zeros(1)", []), ("x.clone()", ["copy_"])],
+)
+def test_what_pytorch_moves_is_named(judge, line, moving):
+    """Is it said that PyTorch fills or copies as much memory as an input has, and that its time is left out?"""
+    verdict = judge(line)
+    found = predicted.find(verdict)
+    assert found is not None and found[1].moving == moving
+    words = feedback.as_text(predicted.tell(verdict, lambda n: f"line {n}"))
+    assert all(f"Not in this time: what PyTorch's own `{name}` takes" in words for name in moving)
+    assert ("Not in this time" in words) is bool(moving) and ("empty_like" in words) is ("zero_" in moving)
+
+
 def test_measured_times_are_not_ranked_with_predicted_ones(right):
     """Do rungs that were only measured stand last, without a factor?"""
     made = right.stage("fast").prediction

@@ -32,5 +32,5 @@ def test_the_advice_fits_two_accesses_in_one_line():
     """Is no barrier asked for "between the two" where both are in one statement, and none at once for two writes?"""
     assert findings._order_accesses("read", "write", False) == "Put a `__syncthreads()` between the two."
     assert findings._order_accesses("write", "write", False) == "Put a `__syncthreads()` between the two."
-    assert "at the end of the loop's body" in findings._order_accesses("read", "write", True)
+    assert "end the loop's body with a `__syncthreads()`" in findings._order_accesses("read", "write", True)
     assert findings._order_accesses("write", "write", True).startswith("Give each thread an element of its own.")
