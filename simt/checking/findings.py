@@ -321,8 +321,9 @@ def _describe_race(raw: dict) -> str:
     if "atomic" in (raw["what"], what):
         remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
     else:
-        remedy = _order_accesses(raw["what"], what, 0 < raw["line"] == raw["other_line"])
-        if _are_in_one_warp(raw["thread"], thread):
+        is_one_line = 0 < raw["line"] == raw["other_line"]
+        remedy = _order_accesses(raw["what"], what, is_one_line)
+        if _are_in_one_warp(raw["thread"], thread) and not (is_one_line and raw["what"] == what):
             remedy += " Being in one warp does not order them."
     return f"{line} without a barrier in between. {remedy}"
 
