@@ -130,6 +130,7 @@ CHANGED_RESULT = {
     ROUNDED_UP: "`{what}` in line {line} rounds down. Round it up.",
 }
 APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
+BIRTH = "birth"  # the kind of a lead that no mutant gave
 BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
 
 
@@ -147,6 +148,11 @@ class Lead:
     words: str
     kind: str
     also: tuple[int, ...] = ()
+
+    @property
+    def says_all(self) -> bool:
+        """Return whether it says what to correct, and not only where a wrong value appears first."""
+        return self.kind != BIRTH
 
 
 @dataclasses.dataclass
@@ -228,7 +234,7 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
 def make_birth_lead(line: int, value: str) -> Lead:
     """Return the lead of the line that is the first to turn finite numbers into `value`, NaN or infinity."""
     words = f"Line {line} is the first to turn finite numbers into {value}. Look at the largest and the smallest."
-    return Lead(line, 0, words, "birth")
+    return Lead(line, 0, words, BIRTH)
 
 
 def _rank(one: Candidate, verdict: Verdict) -> int:

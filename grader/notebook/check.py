@@ -267,7 +267,7 @@ class Checked:
     def hint(self) -> Hint:
         """Return the next hint, which is more specific than the one before.
 
-        While fault localization runs, the first hint waits for it. Where it found the line, no hint says more.
+        While fault localization runs, the first hint waits for it. Where it found what to correct, no hint says more.
         """
         if self._late:
             try:
@@ -276,7 +276,7 @@ class Checked:
                 self._looking.close()
                 raise Interrupted(STOPPED) from None
             self._late = False
-        if self.lead:
+        if self.lead and self.lead.says_all:
             return Hint(feedback.moved(self.lead.words, self._subject.where), 1, 1)
         if self._given.count < len(self._hints):
             self._given.count += 1
@@ -293,7 +293,11 @@ class Checked:
     @property
     def has_more_hints(self) -> bool:
         """Whether another hint would say more than what is shown."""
-        return self.searching or (not self.lead and self._given.count < len(self._hints))
+        return self.searching or (not self._says_all and self._given.count < len(self._hints))
+
+    @property
+    def _says_all(self) -> bool:
+        return self.lead is not None and self.lead.says_all
 
     @property
     def hints_given(self) -> int:
@@ -323,7 +327,7 @@ class Checked:
     def notes(self) -> list[object]:
         """Return the hints given so far, what is new, and how to get the next hint."""
         parts: list[object] = []
-        for number, text in enumerate([] if self.lead else self._hints[: self._given.count], 1):
+        for number, text in enumerate([] if self._says_all else self._hints[: self._given.count], 1):
             parts += [Words(f"Hint {number} of {len(self._hints)}", "lead"), Words(text)]
         parts += [Words(self._news, "soft")] if self._news else []
         parts += (

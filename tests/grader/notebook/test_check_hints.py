@@ -195,3 +195,13 @@ def test_hints_for_every_failure():
         *("no_gpu", "inconclusive", "not_reached", "interrupted", "no_problem", "grader_error"),
     }
     assert {reason.value for reason in EXPLANATIONS} - set(hints._read(hints.GENERAL)) == without
+
+
+@pytest.mark.slow
+@cpu_only
+def test_hints_follow_the_line_of_the_first_infinity():
+    """Where only the line is known at which infinity appears, do the problem's hints still say what to change?"""
+    made = check.check(SPECIMENS / "logsumexp_infinity.py", problem="logsumexp")
+    assert made.lead.kind == "birth" and made.has_more_hints and ".hint()" in repr(made)
+    given = [str(made.hint()) for _ in hints.of(made.verdict)]
+    assert given == hints.of(made.verdict) and str(made.hint()) == "That was the last hint."
