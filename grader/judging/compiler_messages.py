@@ -339,9 +339,9 @@ KNOWN: list[Known] = [
     ),
     Known(
         "stray_character",
-        r"extended character|stray ‘|unrecognized token|identifier \"[^\x00-\x7f]",
-        "This line has a character that C++ does not know, such as a long dash or a curly quotation mark copied "
-        "from a web page or a word processor. Type it again on the keyboard.",
+        r"extended character|stray ‘|unrecognized token|identifier \"[^\x00-\x7f]|before ‘[^\x00-\x7f‘’]+’",
+        "This line has a character that C++ does not know, such as a long dash, a dot for a product or a curly "
+        'mark copied from a web page or a word processor. Type what C++ has for it: -, *, ".',
     ),
     Known(
         "function_inside_function",

@@ -102,6 +102,8 @@ def test_the_line_without_a_semicolon():
         assert found is not None
         return found
 
+    dot = compiler_messages.explain("expected ‘;’ before ‘·’", "s += x[k] · w[k];", "for (;;)\n  s += x[k] · w[k];", 2)
+    assert dot is not None and dot.name == "stray_character"
     above = explain("int i = threadIdx.x\n\nfloat y = x[i];", 3)
     assert above.text == "A semicolon is missing, most often at the end of the line above, `int i = threadIdx.x`."
     assert above.number == 1
