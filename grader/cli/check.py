@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.grade import exit_code, explain_error
-from grader.cli.options import FileCommand, gpu_option
+from grader.cli.options import DEFAULT_GPU, FileCommand, gpu_option
 from grader.cli.statuses import CANNOT, USAGE
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class NoSuchKernel(click.ClickException):
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a command line asks to check."""
+    """What a command line asks to check. gpu: whose time is predicted; None: of the last check, or else the default."""
 
     what: str
     problem: str | None
     case: str | None = None
     seed: int | None = None
-    gpu: str = "H200"
+    gpu: str | None = None
 
 
 def subject_options(command: Callable) -> Callable:
@@ -122,6 +122,7 @@ class _Terminal:
 
     def __init__(self, subject: Subject, place: Place, wanted: Wanted, seed: int):
         self.subject, self.place, self.wanted, self.seed = subject, place, wanted, seed
+        self.gpu = wanted.gpu or DEFAULT_GPU
         named = [wanted.what, *(["--problem", wanted.problem] if wanted.problem else [])]
         self.next_step = f"`grader hint {shlex.join(named)}` shows a hint; each further one is more specific."
 
@@ -131,7 +132,7 @@ class _Terminal:
         from grader.notebook.check import Given, unchanged
 
         kept = self.place.read()
-        if kept is None or not self.place.is_of_this(kept) or not kept.repeats:
+        if kept is None or not self.place.is_of_this(kept, self.wanted.gpu) or not kept.repeats:
             return self._run(with_hint=False)
         given = Given(kept.given)
         checked = self._made(kept.verdict, Looking(kept.lead), given, unchanged(kept.verdict, self.subject))
@@ -145,9 +146,9 @@ class _Terminal:
         from grader.notebook.check import Given
 
         kept = self.place.read()
-        if kept is None or not self.place.is_of_this(kept):
+        if kept is None or not self.place.is_of_this(kept, self.wanted.gpu):
             return self._run(with_hint=True)
-        given = Given(kept.given)
+        self.gpu, given = kept.gpu, Given(kept.given)
         checked = self._made(kept.verdict, Looking(kept.lead), given)
         _printer(checked).print(checked.hint().parts())
         return self._keep(checked, given)
@@ -158,7 +159,7 @@ class _Terminal:
         from grader.notebook.check import Given, note_progress, run
 
         before = self.place.read()
-        verdict, _, looking = run(self.subject, self.wanted.case, self.seed, self.wanted.gpu, drawn=False)
+        verdict, _, looking = run(self.subject, self.wanted.case, self.seed, self.gpu, drawn=False)
         given = Given(before.given if before and hints.of(before.verdict) == hints.of(verdict) else 0)
         news = note_progress(verdict, self.wanted.case, self.subject)
         checked = self._made(verdict, looking, given, news)
@@ -195,7 +196,7 @@ class _Terminal:
         return Checked(verdict, self.subject, [], looking, case=case, news=news, given=given, next_step=self.next_step)
 
     def _keep(self, checked: Checked, given: Given) -> int:
-        self.place.write(checked.verdict, checked.lead, given.count)
+        self.place.write(checked.verdict, self.gpu, checked.lead, given.count)
         return exit_code(checked.verdict)
 
 

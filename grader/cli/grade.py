@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from grader.cli.first_use import lint_on_first_use
-from grader.cli.options import FileCommand, ProblemFile, check_seconds, gpu_option, parse_setting
+from grader.cli.options import DEFAULT_GPU, FileCommand, ProblemFile, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
 from grader.paths import KERNELS_REF, find_real_path
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
@@ -51,7 +51,7 @@ class Options:
     require_sandbox: bool
     timeout: float = 20.0
     folder: Path | None = None
-    gpu: str = "H200"
+    gpu: str = DEFAULT_GPU
 
 
 @click.command(cls=FileCommand, epilog=EXITS)

@@ -31,9 +31,10 @@ def check_gpu(_context: click.Context, _parameter: click.Parameter, name: str) -
     return name
 
 
+DEFAULT_GPU = "H200"
 gpu_option = click.option(
     "--gpu",
-    default="H200",
+    default=DEFAULT_GPU,
     show_default=True,
     metavar="NAME",
     callback=check_gpu,

@@ -12,7 +12,7 @@ import msgspec
 from grader.classroom.files import replace_file
 from grader.diagnosis.fault_localization import Lead
 from grader.notebook import cells, spare_worker
-from grader.verdict import Verdict
+from grader.verdict import Reason, StageName, Verdict
 from simt.toolchain.cache import trim_folder, user_cache
 
 KEPT = 100  # files
@@ -21,10 +21,11 @@ KEPT = 100  # files
 class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
     """A check. key: a digest of all that the verdict depends on. repeats: whether the same would come out again.
 
-    lead: the line that fault localization found. given: how many hints were given.
+    gpu: whose time was to be predicted. lead: the line that fault localization found. given: how many hints were given.
     """
 
     key: str
+    gpu: str
     repeats: bool
     verdict: Verdict
     lead: Lead | None
@@ -47,17 +48,27 @@ class Place:
             return msgspec.json.decode(self.file.read_bytes(), type=KeptCheck)
         return None
 
-    def is_of_this(self, kept: KeptCheck | None) -> bool:
-        """Return whether a check is of the present kernel, which reads no other file."""
-        return kept is not None and kept.key == self.key and self.is_whole
+    def is_of_this(self, kept: KeptCheck, gpu: str | None) -> bool:
+        """Return whether a check is of the present kernel, which reads no other file.
 
-    def write(self, verdict: Verdict, lead: Lead | None, given: int) -> None:
+        gpu: whose time is wanted; None for any. It changes a verdict that has reached the last stage alone.
+        """
+        fits = gpu in (None, kept.gpu) or not _is_timed(kept.verdict)
+        return kept.key == self.key and self.is_whole and fits
+
+    def write(self, verdict: Verdict, gpu: str, lead: Lead | None, given: int) -> None:
         """Keep a check in place of the last one. Where it cannot be written, the next command checks anew."""
-        kept = KeptCheck(key=self.key, repeats=spare_worker.keepable(verdict), verdict=verdict, lead=lead, given=given)
+        repeats = spare_worker.keepable(verdict)
+        kept = KeptCheck(key=self.key, gpu=gpu, repeats=repeats, verdict=verdict, lead=lead, given=given)
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a full disk, half a character
             self.file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self.file, msgspec.json.encode(kept).decode())
             trim_folder(self.file.parent, KEPT)
+
+
+def _is_timed(verdict: Verdict) -> bool:
+    """Return whether the stage that predicts a time was reached."""
+    return any(stage.name is StageName.fast and stage.reason is not Reason.not_reached for stage in verdict.stages)
 
 
 def folder() -> Path:

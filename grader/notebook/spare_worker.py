@@ -209,7 +209,7 @@ def key(text: str, problem: Path | None, options: tuple) -> str:
     environment = sorted(
         (name, value)
         for name, value in os.environ.items()
-        if name.startswith(("SIMT", "CXX", "CUDA", "TORCH", "XDG", "PATH"))
+        if name.startswith(("SIMT", "CXX", "CUDA", "TORCH", "XDG", "PATH", "GRADER_SANDBOX"))
     )
     parts += [sys.version, importlib.metadata.version("torch"), repr(environment)]
     for part in parts:

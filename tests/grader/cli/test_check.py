@@ -17,6 +17,8 @@ from grader.paths import ROOT
 from grader.problems import exercises
 from grader.reports import feedback, terminal
 from grader.reports.feedback import Code, Words
+from grader.verdict import Outcome, Prediction, Reason, Stage, StageName, Status
+from grader.verdict.schema import PredictedLaunch
 from tests.grader.cli.commands import run
 from tests.grader.notebook.verdicts import SOURCE, SPECIMENS, cpu_only, plain, verdict_of  # noqa: F401 - a fixture
 
@@ -43,6 +45,19 @@ def graded(monkeypatch):
 
     monkeypatch.setattr(check, "run", fail)
     return names
+
+
+def predicted_on(gpu: str) -> Prediction:
+    return Prediction(
+        gpu=gpu,
+        sizes=[[1]],
+        ms=1.0,
+        low=0.5,
+        high=2.0,
+        limit="DRAM bytes",
+        bound_ms=0.5,
+        launches=[PredictedLaunch(kernel="k", grid=[1], block=[1], times=1, ms=1.0, limit="DRAM bytes")],
+    )
 
 
 def written(tmp_path, text: str = SOURCE):
@@ -76,6 +91,42 @@ def test_hints_advance_with_each_call(graded, tmp_path):
     for _ in expected:
         last = run("hint", path)
     assert last.stdout == "That was the last hint.\n"
+
+
+def test_each_check_predicts_for_the_gpu_that_it_names(monkeypatch, tmp_path):
+    """Is a kernel that passed graded again for another GPU, and again without one, and not for the same one?"""
+    asked = []
+
+    def succeed(subject, case, seed, gpu, drawn=True):
+        asked.append(gpu)
+        timed = Stage(name=StageName.fast, status=Status.skipped, reason=Reason.no_gpu, prediction=predicted_on(gpu))
+        return msgspec.structs.replace(verdict_of(), outcome=Outcome.passed, stages=[timed], sandbox=""), [], Looking()
+
+    monkeypatch.setattr(check, "run", succeed)
+    path = written(tmp_path)
+    for options, gpu in (("--gpu", "T4"), "T4"), ((), "H200"), ((), "H200"), (("--gpu", "A100"), "A100"):
+        result = run("check", path, *options)
+        assert result.exit_code == statuses.PASSED and f"Predicted on the {gpu}:" in result.stdout
+    assert run("hint", path).stdout == "The kernel passed, so there is no hint.\n"
+    assert "Predicted on the A100:" in run("check", path, "--gpu", "A100").stdout
+    assert asked == ["T4", "H200", "A100"]
+
+
+def test_a_kernel_that_fails_is_not_graded_again_for_another_gpu(graded, tmp_path):
+    """No time is predicted for it: are its hints shown on, whichever GPU is named?"""
+    path, expected = written(tmp_path), hints.of(verdict_of())
+    run("check", path, "--gpu", "T4")
+    assert run("hint", path).stdout.splitlines()[1] == expected[0].splitlines()[0]
+    assert expected[1] in run("check", path).stdout
+    assert graded == ["groupnorm.py"]
+
+
+@pytest.mark.parametrize("options", [("--case", "odd"), ("--seed", "5"), ("--problem", "matmul")])
+def test_a_check_with_other_options_is_another_check(graded, monkeypatch, tmp_path, options):
+    """Is a kernel graded again with each option that may change its verdict?"""
+    path = written(tmp_path)
+    run("check", path)
+    assert "has not changed" not in run("check", path, *options).stdout and len(graded) == 2
 
 
 def test_hints_go_on_after_an_edit_that_does_not_help(graded, tmp_path):
