@@ -7,6 +7,6 @@ from pathlib import Path
 ROOT = str(Path(__file__).resolve().parents[1])
 sys.path[:] = [ROOT, *(folder for folder in sys.path if folder and os.path.abspath(folder) not in (os.getcwd(), ROOT))]
 
-from grader.cli.main import main  # noqa: E402 - not before
+from grader.cli.entry import main  # noqa: E402 - not before
 
 main()

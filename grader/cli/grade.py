@@ -358,7 +358,7 @@ def explain_error(error: Exception) -> tuple[str, int]:
 
 def exit_code(verdict: Verdict) -> int:
     """Return the exit status of a verdict."""
-    if verdict.reason is Reason.interrupted:
+    if verdict.is_interrupted:
         return INTERRUPTED
     codes = {
         Outcome.passed: PASSED,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-from types import FrameType
 from typing import TextIO, cast
 
 import click
 
+from grader.cli import interrupts
 from grader.cli.bench import bench
 from grader.cli.cache import cache
 from grader.cli.check import check, hint
@@ -27,7 +26,6 @@ from grader.cli.statuses import CANNOT, INTERRUPTED, PASSED, worst
 from grader.cli.student import student
 
 MIN_COLUMNS = 20  # a terminal has more; a smaller COLUMNS was not set on purpose
-END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,23 +55,15 @@ def main() -> None:
     A request to terminate, and a terminal that is closed, end the workers too, as Ctrl-C does.
     """
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        handler = signal.getsignal(signal.SIGINT)  # sandbox.undisturbed may have replaced it to defer the signal
-        if not callable(handler):
-            raise KeyboardInterrupt
-        handler(number, frame)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
-            signal.signal(number, interrupt)
+    interrupts.raise_at_signals()
     _adapt_to_terminal()
     out = Outlet(sys.stdout)
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, Outlet(sys.stderr))
     try:
         status = _run()
-        _ignore_end_signals()
+        interrupts.ignore()
     except KeyboardInterrupt:  # a second one, while the first was being reported
-        _ignore_end_signals()
+        interrupts.ignore()
         status = INTERRUPTED
     trouble = out.trouble
     if trouble is not None and not isinstance(trouble, BrokenPipeError):  # a reader that has left is not an error
@@ -92,15 +82,9 @@ def _run() -> int | str | None:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _ignore_end_signals()
+        interrupts.ignore()
         click.echo("Interrupted.", err=True)
         return INTERRUPTED
-
-
-def _ignore_end_signals() -> None:
-    """Ignore further signals to end: they would cut short Python's own end, which ends the workers."""
-    for number in END_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
 
 
 def _adapt_to_terminal() -> None:

@@ -5,6 +5,7 @@ The judge owns seed, inputs, expected outputs and timer; the worker, which runs 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import platform
@@ -29,6 +30,10 @@ __all__ = ["Limits", "Refused", "grade"]
 DEFAULT_LIMITS = Limits()
 NOT_OWN = "Skipped, because the submission's own kernels do not compute the results."
 NOT_OWN_GRADIENT = "Skipped, because the submission's own kernels do not compute the gradients."
+
+
+class _Interrupted(Exception):
+    """The keyboard has ended a stage: no further one is run."""
 
 
 @with_own_torch
@@ -76,7 +81,8 @@ def grade(
     )
     started = time.monotonic()
     try:
-        _run_stages(context)
+        with contextlib.suppress(_Interrupted):
+            _run_stages(context)
         return _make_verdict(context, time.monotonic() - started)
     finally:
         context.close()
@@ -188,7 +194,7 @@ def _add_to_stage(context: Context, name: StageName, step: str) -> None:
 
 
 def _carry_out(context: Context, stage: Stage, module: str, function: str) -> bool:
-    """Call a function and time it, and turn whatever happens in it into the stage's result."""
+    """Call a function and time it, and turn whatever happens in it into the stage's result. Raises _Interrupted."""
     begun = time.monotonic()
     try:
         context.report(stage.name, "")
@@ -198,6 +204,7 @@ def _carry_out(context: Context, stage: Stage, module: str, function: str) -> bo
         fail_stage(stage, error.finding)
     except KeyboardInterrupt:
         end_stage(stage, Status.error, Reason.interrupted, EXPLANATIONS[Reason.interrupted], [])
+        raise _Interrupted from None
     except Exception as error:
         _end_unexpectedly(stage, error)
     finally:

@@ -16,7 +16,7 @@ from grader.notebook.progress_bar import waiting
 from grader.problems import exercises
 from grader.reports import feedback, predicted
 from grader.reports.feedback import Words
-from grader.verdict import Outcome, Prediction, Reason, StageName, Verdict
+from grader.verdict import Outcome, Prediction, StageName, Verdict
 from grader.worker import sandbox
 from simt.own_torch import with_own_torch
 
@@ -142,7 +142,7 @@ def run(
                 observer=diagnosis,
                 predict=gpu,
             )
-            if verdict.reason is Reason.interrupted:
+            if verdict.is_interrupted:
                 raise KeyboardInterrupt
             pictures = _pictures(verdict) if drawn else []
             if not feedback.plain():

@@ -417,6 +417,11 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         return stage.reason if stage else None
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether the keyboard ended the grading, if only after a stage that failed."""
+        return any(stage.reason is Reason.interrupted for stage in self.stages)
+
+    @property
     def not_own(self) -> Reason | None:
         """Why forward's results are not the work of the submission's own kernels, or None.
 

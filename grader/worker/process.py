@@ -195,6 +195,11 @@ def register(process: Process) -> None:
     _started[process] = os.getpid(), threading.get_ident()
 
 
+def has_started() -> bool:
+    """Return whether a worker that this process has started has not been ended yet."""
+    return any(process == os.getpid() for process, _ in list(_started.values()))
+
+
 def end_all() -> None:
     """End every worker that this thread has started: an interruption may come before any caller holds one."""
     for process, starter in list(_started.items()):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 
@@ -108,6 +109,54 @@ def test_a_signal_that_comes_again_ends_it_no_otherwise(number):
     mine = os.environ | {"PYTHONPATH": str(sandbox.PROJECT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=mine, preexec_fn=heard)
     assert (done.returncode, done.stderr.strip()) == (statuses.INTERRUPTED, "")
+
+
+STARTED = """
+import runpy, signal, sys
+class Pressed:
+    def find_spec(self, name, *_):
+        if name == "NAME":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Pressed())
+sys.argv[0] = "grader"
+runpy.run_module("grader", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize(
+    "name", ["click", "grader.cli.check", "grader.notebook.kept_checks", "torch.version", "numpy", "torch.nn"]
+)
+def test_ctrl_c_while_the_command_starts_ends_it_at_once(name):
+    """Whichever module is being imported, is the status 130 soon, with no more than one line?"""
+    file = str(sandbox.PROJECT / "kernels_ref" / "groupnorm" / "solution.py")
+    command = [sys.executable, "-c", STARTED.replace("NAME", name), "check", file]
+    mine = os.environ | {"PYTHONPATH": str(sandbox.PROJECT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=mine)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (statuses.INTERRUPTED, "", "Interrupted.")
+
+
+IN_EXEC = """
+import grader.cli.doctor
+from grader.cli import main
+grader.cli.doctor.examine = lambda: exec("import signal; signal.raise_signal(signal.SIGINT)")
+main.main()
+"""
+
+
+def test_ctrl_c_in_generated_code_is_130():
+    """Python kills itself by the signal where it has interrupted exec(): is the status that of any other Ctrl-C?"""
+    mine = os.environ | {"PYTHONPATH": str(sandbox.PROJECT)}
+    command = [sys.executable, "-c", IN_EXEC, "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=mine)
+    assert (done.returncode, done.stderr.strip()) == (statuses.INTERRUPTED, "Interrupted.")
+
+
+def test_the_installed_command_is_the_module():
+    """Do `grader` and `python -m grader` begin in the same place, which handles Ctrl-C?"""
+    scripts = tomllib.loads((sandbox.PROJECT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"grader": "grader.cli.entry:main"}
+    assert "from grader.cli.entry import main" in (sandbox.PROJECT / "grader" / "__main__.py").read_text()
 
 
 PRESSED = """

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from grader.cli import statuses
+from grader.cli.grade import exit_code
 from grader.judging.grading import Refused, grade
 from grader.problems.cases import ProblemError
 from grader.verdict import Outcome, Reason, StageName
@@ -107,6 +109,24 @@ def test_an_interrupt_ends_the_worker_and_is_the_verdict(judged):
 
     verdict = judged(RIGHT, progress=interrupt)
     assert (verdict.outcome, verdict.reason) == (Outcome.error, Reason.interrupted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source, stage", [(RIGHT, StageName.build), (forward("return x + self.scale"), StageName.safe)]
+)
+def test_an_interrupt_after_the_outputs_were_compared_ends_the_grading(judged, source, stage):
+    """In what is prepared for later stages, and after wrong values, too: does no further stage begin?"""
+    seen = []
+
+    def interrupt(name, text):
+        seen.append(name)
+        if name is stage and StageName.correct in seen:
+            raise KeyboardInterrupt
+
+    verdict = judged(source, progress=interrupt)
+    assert (verdict.outcome, verdict.is_interrupted, seen[-1]) == (Outcome.error, True, stage)
+    assert exit_code(verdict) == statuses.INTERRUPTED
 
 
 @pytest.mark.slow
