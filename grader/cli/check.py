@@ -28,14 +28,14 @@ Exit status:
     0  the kernel passed
     1  it failed
     4  not attempted: still the exercise as handed out
-    2  wrong usage: there is no such file or problem
+    2  wrong usage: there is no such file, problem, case or GPU
     3  the grader or this machine could not do it
   130  interrupted
 """
 
 
 class NoSuchKernel(click.ClickException):
-    """What the command line names does not exist."""
+    """What the command line names, such as a file or a case, does not exist."""
 
     exit_code = USAGE
 
@@ -89,15 +89,18 @@ def hint(what: str, problem: str | None) -> None:
 
 def _check(wanted: Wanted, is_hint: bool) -> int:
     """Check a kernel, or show the next hint on one that was checked. Returns the exit status."""
-    from grader.notebook.check import CannotCheck, seed_of
+    from grader.notebook.check import CannotCheck, UnknownCase, check_case, seed_of
     from grader.notebook.kept_checks import Place
 
     subject = find_subject(wanted.what, wanted.problem)
     seed = seed_of(subject) if wanted.seed is None else wanted.seed
-    place = Place(subject, wanted.case, seed)
     try:
+        check_case(subject, wanted.case)
+        place = Place(subject, wanted.case, seed)
         checked = _Terminal(subject, place, wanted, seed)
         return checked.show_next_hint() if is_hint else checked.show()
+    except UnknownCase as error:
+        raise NoSuchKernel(str(error)) from None
     except CannotCheck as error:
         click.echo(str(error), err=True)
         return CANNOT

@@ -81,6 +81,7 @@ def check(
 @with_own_torch
 def _checked(what, case, hints_shown, problem, seed, times, gpu) -> Checked:
     subject = find_subject(what, problem)
+    check_case(subject, case)
     seed = seed_of(subject) if seed is None else seed
     key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed, gpu))
     stays = spare_worker.self_contained(subject.text, subject.path.parent)
@@ -115,6 +116,24 @@ def check_gpu(gpu: str) -> None:
 
     if gpu not in GPUS:
         raise CannotCheck(f"The GPU {gpu!r} is unknown. Choose one of {', '.join(GPUS)}.")
+
+
+class UnknownCase(CannotCheck):
+    """The problem has no case of the name that is asked for."""
+
+
+def check_case(subject: cells.Subject, case: str | None) -> None:
+    """Raise UnknownCase for a case that the problem does not have, and CannotCheck for an unusable problem."""
+    if case is None or subject.problem_file is None:
+        return
+    from grader.problems import cases, problem
+
+    try:
+        cases.choose(subject.problem, problem.read(subject.problem_file).cases(), case)
+    except cases.UnknownCase as error:
+        raise UnknownCase(str(error)) from None
+    except cases.ProblemError as error:
+        raise CannotCheck(str(error)) from None
 
 
 def run(

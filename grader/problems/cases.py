@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 from pathlib import Path
 
@@ -61,6 +62,21 @@ class Case:
     gradient: bool = True
     precision: str = PRECISIONS[0]
     made: bool = False
+
+
+class UnknownCase(ProblemError):
+    """No case of a problem has the name that is asked for."""
+
+
+def choose(problem_name: str, cases: list[Case], wanted: str) -> list[Case]:
+    """Return the cases of that name; one made by lower() is named without its sizes, too. Raises UnknownCase."""
+    chosen = [case for case in cases if wanted in (case.name, case.name.partition(" (")[0] if case.made else None)]
+    if not chosen:
+        names = [case.name for case in cases]
+        near = difflib.get_close_matches(wanted, names, n=3)
+        meant = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UnknownCase(f"{problem_name} has no case {wanted!r}: it has {'; '.join(names)}.{meant}")
+    return chosen
 
 
 def declared(problem, entries: object) -> list[Case]:

@@ -10,7 +10,7 @@ from grader.judging.stages.contract import CHANGED
 from grader.judging.timing.watch import Canary
 from grader.judging.trial import Finding, FindingError, Refused
 from grader.judging.worker_process import PREPARING, start_worker
-from grader.problems.cases import Case
+from grader.problems.cases import Case, UnknownCase, choose
 from grader.problems.determinism import check_determined
 from grader.verdict import Reason, Stage, StageName, spelled
 from grader.worker import protocol, sandbox
@@ -74,11 +74,10 @@ def _select(context: Context, cases: list[Case]) -> list[Case]:
     wanted = context.request.case
     if wanted is None:
         return cases
-    chosen = [case for case in cases if wanted in (case.name, case.name.partition(" (")[0] if case.made else None)]
-    if not chosen:
-        names = "; ".join(case.name for case in cases)
-        raise Refused(f"{context.problem_name} has no case {wanted!r}: it has {names}.")
-    return chosen
+    try:
+        return choose(context.problem_name, cases, wanted)
+    except UnknownCase as error:
+        raise Refused(str(error)) from None
 
 
 def _warm_up(context: Context) -> None:

@@ -125,6 +125,7 @@ def test_a_kernel_that_fails_is_not_graded_again_for_another_gpu(graded, tmp_pat
 def test_a_check_with_other_options_is_another_check(graded, monkeypatch, tmp_path, options):
     """Is a kernel graded again with each option that may change its verdict?"""
     path = written(tmp_path)
+    monkeypatch.setattr(check, "check_case", lambda *_: None)
     run("check", path)
     assert "has not changed" not in run("check", path, *options).stdout and len(graded) == 2
 
@@ -211,6 +212,15 @@ def test_a_mistyped_name_is_one_sentence(command, named, meant):
     result = run(command, named)
     assert result.exit_code == statuses.USAGE
     assert result.output == f"Error: There is no file and no problem named {named}. {meant}\n"
+
+
+@pytest.mark.parametrize("what", ["conv2d", SPECIMENS / "conv2d_bias_forgotten.py"])
+def test_an_unknown_case_is_refused_first(graded, what):
+    """In an untouched exercise too, does it end with status 2, the cases, and the name that is most like it?"""
+    result = run("check", what, "--problem", "conv2d", "--case", "batch1")
+    assert result.exit_code == statuses.USAGE and not graded and len(result.output.splitlines()) == 1
+    assert result.output.startswith("Error: conv2d has no case 'batch1': it has ")
+    assert result.output.endswith(" Did you mean 'batch 1'?\n")
 
 
 def test_an_unknown_gpu_is_named():
