@@ -10,11 +10,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType, ModuleType
 
-from grader.cli import entry
+from grader.cli.statuses import end_interrupted
 from grader.worker import sandbox
 
 END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-OURS = (signal.default_int_handler, entry.end)  # handlers of SIGINT that are replaced
+OURS = (signal.default_int_handler, end_interrupted)  # handlers of SIGINT that are replaced
 
 
 class Interruption(KeyboardInterrupt):
@@ -59,7 +59,7 @@ def _ended_at_once() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is not _interrupt or threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, entry.end)
+    signal.signal(signal.SIGINT, end_interrupted)
     try:
         yield
     finally:
