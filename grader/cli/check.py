@@ -114,6 +114,8 @@ def find_subject(what: str, problem: str | None) -> Subject:
     """Return the kernel that a command line names. Raises NoSuchKernel."""
     from grader.notebook import cells
 
+    if not what.strip():
+        raise NoSuchKernel(f"{what!r} cannot be checked. Give a problem's name (conv2d) or a file's path.")
     try:
         return cells.subject(what, problem)
     except cells.NothingThere as error:

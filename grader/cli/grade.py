@@ -168,7 +168,7 @@ def grade(
 
 def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str | None) -> None:
     """Raise UsageError for mistyped names, before the verdicts of an earlier run are replaced."""
-    from grader.notebook.cells import nearest
+    from grader.notebook.cells import describe_unusable, nearest
 
     if missing := [path for path in submissions if not path.exists()]:
         if pattern := next((path for path in missing if set("*?[") & set(str(path))), None):
@@ -177,7 +177,8 @@ def _check_files(submissions: Sequence[Path], problem: Path | None, json_to: str
             others = " Neither do the other files that you name." if len(missing) > 1 else ""
             near = nearest(missing[0], of_names=False)
             meant = f" Did you mean {near}?" if near else ""
-            raise click.UsageError(f"{missing[0]} does not exist.{others} So nothing was graded or written.{meant}")
+            why = describe_unusable(missing[0]) or "does not exist"
+            raise click.UsageError(f"{missing[0]} {why}.{others} So nothing was graded or written.{meant}")
     if problem is None or len(submissions) < 2 or find_real_path(problem).is_relative_to(find_real_path(KERNELS_REF)):
         return  # the course's own problems were not handed in
     if _folders(problem) & set().union(*map(_folders, submissions)):

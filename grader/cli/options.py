@@ -57,6 +57,10 @@ class ProblemFile(click.Path):
             return path
         if str(path) in exercises.problems():
             return exercises.source_of(str(path)).parent / "model.py"
+        from grader.notebook.cells import describe_unusable
+
+        if why := describe_unusable(path):
+            return self.fail(f"{path} {why}. Give a KernelBench file, or one of {', '.join(exercises.problems())}.")
         return self.fail(
             f"{path}: there is no such file, and no problem of the course is called so. Give a KernelBench file, or "
             f"one of {', '.join(exercises.problems())}."

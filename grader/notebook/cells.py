@@ -6,13 +6,14 @@ import ast
 import dataclasses
 import difflib
 import hashlib
+import os
 import sys
 from pathlib import Path
 
 from grader.authoring import working_copies
 from grader.paths import ROOT
 from grader.problems import exercises
-from grader.source import syntax
+from grader.source import contract, syntax
 from grader.worker import sandbox
 
 
@@ -55,16 +56,19 @@ def subject(what, problem: str | Path | None = None) -> Subject:
             f"{what!r} cannot be checked. Give a problem's name (\"{example}\"), a file's path, "
             "or a class of this notebook."
         )
-    path = Path(what)
+    path = Path(what)  # drops the end of "./"
     if isinstance(what, str) and what in exercises.exercises():
         path = _exercise(what)
         file = file or _model(what)
-    elif not path.is_file() and not path.is_absolute() and (ROOT / path).is_file():
+    elif not os.path.lexists(path) and not path.is_absolute() and os.path.isfile(ROOT / path):
         path = ROOT / path
-    if not path.is_file():
+    if not os.path.isfile(path):
+        if why := describe_unusable(path):
+            raise NothingThere(f"{what} {why}. Name a file or a problem.")
         near = nearest(path)
         advice = f"Did you mean {near}?" if near else f"The problems are {', '.join(exercises.exercises())}."
-        raise NothingThere(f"There is no file and no problem named {path}. {advice}")
+        named = path if path.name[-1:].isalnum() else repr(str(what))
+        raise NothingThere(f"There is no file and no problem named {named}. {advice}")
     if file is None:
         from grader.problems import problem as problems
 
@@ -73,6 +77,17 @@ def subject(what, problem: str | Path | None = None) -> Subject:
         except problems.ProblemError as error:
             raise NothingThere(str(error).replace("give --problem FILE", "give problem=")) from None
     return Subject(path.name, path, _read(path), exercises.exercise_of(path, problem_name(file)), file)
+
+
+def describe_unusable(path: Path) -> str:
+    """Return why what lies at a path is no file to read, such as "is a folder"; empty if nothing lies there."""
+    if os.path.isdir(path):
+        return "is a folder"
+    if os.path.exists(path):
+        return "is a pipe or a device, not a regular file"
+    if os.path.islink(path):
+        return f"is a link to {os.readlink(path)}, which does not exist"
+    return ""
 
 
 def nearest(path: Path, of_names: bool = True) -> str:
@@ -100,10 +115,8 @@ def _exercise(name: str) -> Path:
 
 
 def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return ""  # the grader reports it
+    """Return the file's text; empty where it cannot be read, or is too large, which the grader reports."""
+    return contract.read(path)[0].text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def problem_name(file: Path) -> str:
@@ -121,8 +134,10 @@ def _problem_file(problem: str | Path | None) -> Path | None:
         return None
     if str(problem) in exercises.exercises():
         return _model(str(problem))
-    if isinstance(problem, (str, Path)) and Path(problem).is_file():
+    if isinstance(problem, (str, Path)) and os.path.isfile(problem):
         return Path(problem)
+    if isinstance(problem, (str, Path)) and str(problem).strip() and (why := describe_unusable(Path(problem))):
+        raise NothingThere(f"{problem} {why}. Give a file, or one of {', '.join(exercises.exercises())}.")
     named = problem if str(problem).strip() else repr(problem)
     raise NothingThere(f"There is no problem {named}. Give a file, or one of {', '.join(exercises.exercises())}.")
 

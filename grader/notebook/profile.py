@@ -20,6 +20,7 @@ from grader.notebook.check import CannotCheck, Interrupted, check_gpu, find_subj
 from grader.problems import exercises
 from grader.reports import feedback
 from grader.reports.feedback import Code, Image, Table, Words
+from grader.source import contract
 from simt.own_torch import with_own_torch
 
 TIMEOUT_S = 180.0  # for one kernel, builds included
@@ -48,6 +49,8 @@ def profile(what, device: str = "H200", problem: str | Path | None = None) -> Pr
     subject = find_subject(what, problem)
     if subject.problem_file is None:
         raise CannotCheck(f"The problem that {subject.name} answers is unknown. Give problem=.")
+    if broken := contract.read(subject.path)[1]:
+        raise CannotCheck(broken.message)
     found = _counted(subject, device)
     if "error" in found:
         where = f" (at {subject.where(found['line'])})" if found.get("line") else ""
@@ -237,8 +240,6 @@ class Profile:
 
     def _number(self, line: dict) -> int | None:
         """Return the file's line for a line of cuda_sources, or None."""
-        from grader.source import contract
-
         source = contract.Source(self._subject.path, self._subject.text, "")
         base = line["kernel"].split("<")[0].split("::")[-1]
         string = next((text for text in self._sources if base in text), "")

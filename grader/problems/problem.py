@@ -6,6 +6,7 @@ import ast
 import contextlib
 import dataclasses
 import difflib
+import errno
 import functools
 import hashlib
 import os
@@ -34,7 +35,7 @@ from grader.problems.literals import (
 )
 from grader.problems.operators import Mode, OnDevice, is_cuda
 from grader.problems.values import ends, flatten
-from grader.source import syntax
+from grader.source import contract, syntax
 from grader.worker import protocol
 
 __all__ = ["Case", "Instance", "Mode", "Problem", "ProblemError", "ends", "find", "flatten", "names", "read"]
@@ -87,6 +88,8 @@ def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:
     """
     path = Path(path)
     try:
+        if path.stat().st_size > contract.MAX_BYTES:  # parsing would take minutes
+            raise OSError(errno.EFBIG, contract.TOO_LARGE)
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"

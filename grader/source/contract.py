@@ -16,6 +16,7 @@ from grader.source import syntax
 from grader.verdict import Evidence, Reason
 
 MAX_BYTES = 256 << 10  # the course's longest file has 160 KiB; parsing takes seconds a MiB
+TOO_LARGE = f"it is larger than {MAX_BYTES >> 10} KiB"
 MAX_CONSTANTS = 1000  # string constants of a file, the longest ones, among which a compiled string is looked for
 
 
@@ -124,7 +125,7 @@ def _bytes(path: Path, folder: Path | None) -> bytes:
     finally:
         os.close(descriptor)
     if data is None or len(data) > MAX_BYTES:
-        raise OSError(27, f"it is larger than {MAX_BYTES >> 10} KiB")
+        raise OSError(27, TOO_LARGE)
     return data
 
 

@@ -1,8 +1,10 @@
 """Do `grader check`, `hint`, `profile` and `compare` show in a terminal what a notebook shows?"""
 
 import functools
+import os
 import re
 import shutil
+import time
 
 import msgspec
 import pytest
@@ -14,9 +16,10 @@ from grader.diagnosis.fault_localization import Lead
 from grader.notebook import cells, check, kept_checks
 from grader.notebook import profile as profiles
 from grader.paths import ROOT
-from grader.problems import exercises
+from grader.problems import exercises, problem
 from grader.reports import feedback, terminal
 from grader.reports.feedback import Code, Words
+from grader.source import contract
 from grader.verdict import Outcome, Prediction, Reason, Stage, StageName, Status
 from grader.verdict.schema import PredictedLaunch
 from tests.grader.cli.commands import run
@@ -221,6 +224,87 @@ def test_an_unknown_case_is_refused_first(graded, what):
     assert result.exit_code == statuses.USAGE and not graded and len(result.output.splitlines()) == 1
     assert result.output.startswith("Error: conv2d has no case 'batch1': it has ")
     assert result.output.endswith(" Did you mean 'batch 1'?\n")
+
+
+@pytest.mark.parametrize(
+    "command, status", [("check", statuses.FAILED), ("hint", statuses.FAILED), ("profile", statuses.CANNOT)]
+)
+def test_a_file_that_is_too_large_is_refused_at_once(tmp_path, command, status):
+    """Is a file of 300 MB, which would take minutes to parse, one sentence with the limit?"""
+    path = tmp_path / "conv2d.py"
+    with path.open("w") as file:
+        file.truncate(300_000_000)
+    begun = time.monotonic()
+    result = run(command, path)
+    assert result.exit_code == status and f"{path} cannot be read: {contract.TOO_LARGE}." in result.output
+    assert time.monotonic() - begun < 10
+
+
+def test_two_files_that_are_too_large_are_not_compared(tmp_path):
+    """Does `grader compare` refuse them as `grader profile` does, and a problem file likewise?"""
+    path = tmp_path / "conv2d.py"
+    path.write_text("#" * (contract.MAX_BYTES + 1))
+    assert contract.TOO_LARGE in run("compare", path, path).output
+    with pytest.raises(problem.ProblemError, match=contract.TOO_LARGE):
+        problem.read(path)
+
+
+@pytest.fixture
+def odd_files(tmp_path, monkeypatch):
+    """In the current folder: a folder with a file's name, a pipe, a link that leads nowhere and a link to itself."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dir.py").mkdir()
+    os.mkfifo("pipe.py")
+    os.symlink("nosuch.py", "link.py")
+    os.symlink("loop.py", "loop.py")
+
+
+NO_REGULAR_FILE = "is a pipe or a device, not a regular file"
+UNUSABLE = {
+    "dir.py": "is a folder",
+    "./": "is a folder",
+    "..": "is a folder",
+    "pipe.py": NO_REGULAR_FILE,
+    "/dev/null": NO_REGULAR_FILE,
+    "link.py": "is a link to nosuch.py, which does not exist",
+    "loop.py": "is a link to loop.py, which does not exist",
+}
+
+
+@pytest.mark.parametrize("command", ["check", "hint", "profile"])
+@pytest.mark.parametrize("named, why", UNUSABLE.items())
+def test_what_is_no_file_is_described(odd_files, command, named, why):
+    """Does what lies there, but is no file, end with status 2 and with what it is?"""
+    result = run(command, named)
+    assert result.exit_code == statuses.USAGE
+    assert result.output == f"Error: {named} {why}. Name a file or a problem.\n"
+
+
+@pytest.mark.parametrize("command", ["check", "grade"])
+@pytest.mark.parametrize("named", ["dir.py", "/dev/null", "link.py"])
+def test_what_is_no_problem_file_is_described(odd_files, tmp_path, command, named):
+    """The same for --problem?"""
+    result = run(command, written(tmp_path), "--problem", named)
+    assert result.exit_code == statuses.USAGE and f" {named} {UNUSABLE[named]}. Give a" in result.output
+
+
+def test_a_link_that_leads_nowhere_is_not_graded(odd_files):
+    """Does `grader grade` say where it leads?"""
+    result = run("grade", "link.py")
+    assert result.exit_code == statuses.USAGE and f"link.py {UNUSABLE['link.py']}. So nothing was" in result.output
+
+
+@pytest.mark.parametrize("named", ["x.", "x" * 300 + ".", "..x.."])
+def test_a_name_that_ends_in_a_dot_is_quoted(named):
+    """Is a dot that belongs to the name told from the sentence's own?"""
+    assert f"no problem named {named!r}. The problems are" in run("check", named).output
+
+
+@pytest.mark.parametrize("command", ["check", "hint", "profile"])
+def test_an_empty_name_is_refused_in_a_terminals_words(command):
+    """Does the sentence leave out what only a notebook has?"""
+    result = run(command, " ")
+    assert result.exit_code == statuses.USAGE and "notebook" not in result.output and "' ' cannot be" in result.output
 
 
 def test_an_unknown_gpu_is_named():
