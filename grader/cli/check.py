@@ -17,6 +17,7 @@ from grader.cli.statuses import CANNOT, USAGE
 if TYPE_CHECKING:
     from grader.cli.parts import Printer
     from grader.diagnosis.background import Looking
+    from grader.diagnosis.fault_localization import Lead
     from grader.notebook.cells import Subject
     from grader.notebook.check import Checked, Given
     from grader.notebook.kept_checks import Place
@@ -32,6 +33,9 @@ Exit status:
     3  the grader or this machine could not do it
   130  interrupted
 """
+
+
+NO_MORE = "The line to change is shown above, and no hint says more."
 
 
 class NoSuchKernel(click.ClickException):
@@ -72,7 +76,8 @@ def check(what: str, problem: str | None, case: str | None, seed: int | None, gp
     """Check a kernel and show why it fails: the wrong line, the values, and hints.
 
     NAME is a problem of the course: groupnorm means kernels_student/groupnorm.py. The words are those that grader.check
-    shows in a notebook. A file that has not changed since its last check is not run again: its next hint is shown.
+    shows in a notebook. A file that has not changed since its last check is not run again: its next hint is shown, if
+    the line to change is not known.
     """
     sys.exit(_check(Wanted(what, problem, case, seed, gpu), is_hint=False))
 
@@ -128,6 +133,7 @@ class _Terminal:
     def __init__(self, subject: Subject, place: Place, wanted: Wanted, seed: int):
         self.subject, self.place, self.wanted, self.seed = subject, place, wanted, seed
         self.gpu = wanted.gpu or DEFAULT_GPU
+        self.is_late = False  # whether the wrong line is found after the verdict is shown
         named = [wanted.what, *(["--problem", wanted.problem] if wanted.problem else [])]
         self.next_step = f"`grader hint {shlex.join(named)}` shows a hint; each further one is more specific."
 
@@ -135,6 +141,7 @@ class _Terminal:
         """Show the verdict, the hints given so far, and one more if nothing has changed. Returns the exit status."""
         from grader.diagnosis.background import Looking
         from grader.notebook.check import Given, unchanged
+        from grader.reports.feedback import Words
 
         kept = self.place.read()
         if kept is None or not self.place.is_of_this(kept, self.wanted.gpu) or not kept.repeats:
@@ -142,7 +149,13 @@ class _Terminal:
         given = Given(kept.given)
         checked = self._made(kept.verdict, Looking(kept.lead), given, unchanged(kept.verdict, self.subject))
         checked.give_next()
-        _printer(checked).print(checked.parts(pictures=False))
+        printer, self.is_late = _printer(checked), kept.is_late
+        if kept.lead and kept.is_late:  # as the first time: before the line was known, others were suspect
+            printer.print(self._made(kept.verdict, Looking(), given).findings(pictures=False))
+            printer.print(self._show_lead(kept.lead))
+        else:
+            printer.print(checked.findings(pictures=False))
+        printer.print([*checked.notes(), *([Words(NO_MORE, "soft")] if kept.lead else [])])
         return self._keep(checked, given)
 
     def show_next_hint(self) -> int:
@@ -153,7 +166,7 @@ class _Terminal:
         kept = self.place.read()
         if kept is None or not self.place.is_of_this(kept, self.wanted.gpu):
             return self._run(with_hint=True)
-        self.gpu, given = kept.gpu, Given(kept.given)
+        self.gpu, self.is_late, given = kept.gpu, kept.is_late, Given(kept.given)
         checked = self._made(kept.verdict, Looking(kept.lead), given)
         _printer(checked).print(checked.hint().parts())
         return self._keep(checked, given)
@@ -170,6 +183,7 @@ class _Terminal:
         checked = self._made(verdict, looking, given, news)
         printer = _printer(checked)
         printer.print(checked.findings(pictures=False))
+        self.is_late = looking.running
         if looking.running:
             printer.print(self._search(looking))
             checked = self._made(verdict, looking, given, news)  # to which the line is no hint
@@ -181,7 +195,6 @@ class _Terminal:
     def _search(self, looking: Looking) -> list[object]:
         """Wait for the search for the wrong line; return the parts that show it, none if there is none."""
         from grader.notebook.progress_bar import waiting
-        from grader.reports.feedback import Words, at_lead, cut_lines
         from grader.verdict import StageName
 
         with waiting(self.subject.name) as say:
@@ -191,8 +204,12 @@ class _Terminal:
             except KeyboardInterrupt:
                 looking.close()
                 raise
-        text, where = cut_lines(self.subject.text), self.subject.where
-        return [Words(lead.words, "lead"), at_lead(lead, text, where)] if lead else []
+        return self._show_lead(lead) if lead else []
+
+    def _show_lead(self, lead: Lead) -> list[object]:
+        from grader.reports.feedback import Words, at_lead, cut_lines
+
+        return [Words(lead.words, "lead"), at_lead(lead, cut_lines(self.subject.text), self.subject.where)]
 
     def _made(self, verdict: Verdict, looking: Looking, given: Given, news: str = "") -> Checked:
         from grader.notebook.check import Checked
@@ -201,7 +218,7 @@ class _Terminal:
         return Checked(verdict, self.subject, [], looking, case=case, news=news, given=given, next_step=self.next_step)
 
     def _keep(self, checked: Checked, given: Given) -> int:
-        self.place.write(checked.verdict, self.gpu, checked.lead, given.count)
+        self.place.write(checked.verdict, self.gpu, checked.lead, self.is_late, given.count)
         return exit_code(checked.verdict)
 
 

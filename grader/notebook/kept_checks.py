@@ -21,7 +21,8 @@ KEPT = 100  # files
 class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
     """A check. key: a digest of all that the verdict depends on. repeats: whether the same would come out again.
 
-    gpu: whose time was to be predicted. lead: the line that fault localization found. given: how many hints were given.
+    gpu: whose time was to be predicted. lead: the line that fault localization found. is_late: whether it was found
+    after the verdict was shown, with the lines that are suspect without it. given: how many hints were given.
     """
 
     key: str
@@ -29,6 +30,7 @@ class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
     repeats: bool
     verdict: Verdict
     lead: Lead | None
+    is_late: bool
     given: int
 
 
@@ -56,10 +58,12 @@ class Place:
         fits = gpu in (None, kept.gpu) or not _is_timed(kept.verdict)
         return kept.key == self.key and self.is_whole and fits
 
-    def write(self, verdict: Verdict, gpu: str, lead: Lead | None, given: int) -> None:
+    def write(self, verdict: Verdict, gpu: str, lead: Lead | None, is_late: bool, given: int) -> None:
         """Keep a check in place of the last one. Where it cannot be written, the next command checks anew."""
         repeats = spare_worker.keepable(verdict)
-        kept = KeptCheck(key=self.key, gpu=gpu, repeats=repeats, verdict=verdict, lead=lead, given=given)
+        kept = KeptCheck(
+            key=self.key, gpu=gpu, repeats=repeats, verdict=verdict, lead=lead, is_late=is_late, given=given
+        )
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a full disk, half a character
             self.file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(self.file, msgspec.json.encode(kept).decode())

@@ -188,6 +188,27 @@ def test_the_line_is_shown_when_the_search_for_it_ends(monkeypatch, tmp_path):
     assert run("check", path).stdout.count(lead.words) == 1
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_repeated_check_says_all_that_the_first_one_said(monkeypatch, tmp_path, is_late):
+    """Where lines were suspect before the wrong one was found, are they shown again, and no hint promised?"""
+    monkeypatch.setattr(feedback, "failure_parts", lambda *_: [Words("the wrong line" if _[-1] else "suspect lines")])
+    lead = Lead(3, 0, "Line 3 reads one element too far.", "token")
+    looking = Looking(lead)
+    monkeypatch.setattr(Looking, "running", property(lambda self: is_late and self is looking and not self.done))
+    monkeypatch.setattr(looking, "done", False, raising=False)
+
+    def wait():
+        looking.done = True  # type: ignore[attr-defined]
+        return lead
+
+    monkeypatch.setattr(looking, "wait", wait)
+    monkeypatch.setattr(check, "run", lambda *_, **__: (verdict_of(), [], looking))
+    path = written(tmp_path)
+    first, second = run("check", path).stdout, run("check", path).stdout
+    assert ("suspect lines" in first) == is_late and set(first.splitlines()) <= set(second.splitlines())
+    assert "no hint says more" in second and "shows a hint" not in second
+
+
 def test_a_kept_check_that_cannot_be_read_is_made_again(graded, tmp_path, checks):
     """Is a damaged file, and a folder in its place, no more than another grading?"""
     path = written(tmp_path)
