@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import astuple, dataclass
 
 
@@ -48,3 +49,29 @@ DEVICES = {
 }
 
 DEFAULT = "T4"  # the smallest limits: a launch that fits here fits on every device
+
+
+class UnknownDevice(ValueError):
+    """No GPU, or no single one, is meant by a name; str() is one sentence or two."""
+
+
+def find_name(written: str) -> str:
+    """Return the name in DEVICES that is meant, such as "RTX 4060 Laptop" by "rtx4060" or "laptop".
+
+    Case, spaces and hyphens do not count, and a part of a name is enough if it is of one name only and cuts no number
+    short: "H20" is not "H200". Raises UnknownDevice.
+    """
+    part = _squeeze(written)
+    if named := [name for name in DEVICES if _squeeze(name) == part]:
+        return named[0]
+    before, after = ("(?<![0-9])" * part[:1].isdigit(), "(?![0-9])" * part[-1:].isdigit())
+    whole = before + re.escape(part) + after
+    meant = [name for name in DEVICES if part and re.search(whole, _squeeze(name))]
+    if len(meant) == 1:
+        return meant[0]
+    trouble = f"may be {' or '.join(meant)}" if meant else "is unknown"
+    raise UnknownDevice(f"The GPU {written!r} {trouble}. Choose one of {', '.join(DEVICES)}.")
+
+
+def _squeeze(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).lower()

@@ -23,12 +23,13 @@ course_option = click.option(
 
 
 def check_gpu(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
-    """Return the name of a GPU unchanged. Raises BadParameter for one whose figures are not known."""
-    from simt.counting.time_model import GPUS
+    """Return the full name of a GPU. Raises BadParameter for one whose figures are not known."""
+    from simt.devices import UnknownDevice, find_name
 
-    if name not in GPUS:
-        raise click.BadParameter(f"The GPU {name!r} is unknown. Choose one of {', '.join(GPUS)}.")
-    return name
+    try:
+        return find_name(name)
+    except UnknownDevice as error:
+        raise click.BadParameter(str(error)) from None
 
 
 DEFAULT_GPU = "H200"

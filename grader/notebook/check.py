@@ -18,6 +18,7 @@ from grader.reports import feedback, predicted
 from grader.reports.feedback import Words
 from grader.verdict import Outcome, Prediction, StageName, Verdict
 from grader.worker import sandbox
+from simt.devices import UnknownDevice, find_name
 from simt.own_torch import with_own_torch
 
 # verdict, pictures and suspected line, by everything that they depend on
@@ -70,7 +71,7 @@ def check(
     …). A kernel that has not changed is not run again, and the next hint is shown. Raises CannotCheck, and Interrupted
     if the keyboard stops it.
     """
-    check_gpu(gpu)
+    gpu = find_gpu(gpu)
     try:
         return _checked(what, case, hints, problem, seed, times, gpu)
     except KeyboardInterrupt:
@@ -110,12 +111,12 @@ def unchanged(verdict: Verdict, subject: cells.Subject) -> str:
     return "" if verdict.outcome is Outcome.passed or subject.cells else UNCHANGED
 
 
-def check_gpu(gpu: str) -> None:
-    """Raise CannotCheck for a GPU whose figures are not known."""
-    from simt.counting.time_model import GPUS
-
-    if gpu not in GPUS:
-        raise CannotCheck(f"The GPU {gpu!r} is unknown. Choose one of {', '.join(GPUS)}.")
+def find_gpu(gpu: str) -> str:
+    """Return the full name of a GPU. Raises CannotCheck for one whose figures are not known."""
+    try:
+        return find_name(gpu)
+    except UnknownDevice as error:
+        raise CannotCheck(str(error)) from None
 
 
 class UnknownCase(CannotCheck):

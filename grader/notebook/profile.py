@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from grader.notebook import cells
-from grader.notebook.check import CannotCheck, Interrupted, check_gpu, find_subject
+from grader.notebook.check import CannotCheck, Interrupted, find_gpu, find_subject
 from grader.problems import exercises
 from grader.reports import feedback
 from grader.reports.feedback import Code, Image, Table, Words
@@ -45,7 +45,7 @@ def profile(what, device: str = "H200", problem: str | Path | None = None) -> Pr
     own sizes are used, reduced if the inputs would not fit into memory. Raises CannotCheck if the forward cannot be
     counted, and Interrupted.
     """
-    check_gpu(device)
+    device = find_gpu(device)
     subject = find_subject(what, problem)
     if subject.problem_file is None:
         raise CannotCheck(f"The problem that {subject.name} answers is unknown. Give problem=.")

@@ -334,6 +334,16 @@ def test_an_unknown_gpu_is_named():
     assert result.exit_code == statuses.USAGE and "Choose one of T4, A100" in result.output
 
 
+def test_a_gpu_is_understood_however_it_is_written(graded, monkeypatch, tmp_path):
+    """Do commands and notebooks get the full name?"""
+    got = []
+    monkeypatch.setattr(check, "run", lambda _, case, seed, gpu, **__: got.append(gpu) or (verdict_of(), [], Looking()))
+    monkeypatch.setattr(check, "_checked", lambda *arguments: got.append(arguments[-1]))
+    run("check", written(tmp_path), "--gpu", "rtx4060")
+    check.check("groupnorm", gpu="h100")
+    assert got == ["RTX 4060 Laptop", "H100"]
+
+
 def test_parts_are_printed_as_text_in_pieces(capsys):
     """Is what is printed in two pieces the same as all of it at once?"""
     first = [Words("title", "title"), Code([(1, "x", True)])]
