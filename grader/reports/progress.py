@@ -34,6 +34,7 @@ BACKWARDS = "lesson 7"  # sets each NAME_backward whose problem was set before
 CORE_BACKWARDS = ["bias_scale_sigmoid_backward", "logsumexp_backward", "groupnorm_backward"]
 OPTIONAL = {"matmul"}  # and every other NAME_backward of the course
 NOT_TRIED = "not tried yet"
+USUAL_COLUMNS = 80  # of a terminal; in a narrower one the table's columns stand closer together
 STAGES = list(StageName)
 LOCK_TIMEOUT_S = 10.0  # another process may be writing the same file
 
@@ -398,9 +399,9 @@ class Progress:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(box=None, pad_edge=False, padding=(0, 2 if options.max_width >= USUAL_COLUMNS else 1, 0, 0))
         for name in self.HEADS:
-            table.add_column(name, header_style="dim", overflow="fold")
+            table.add_column(name, header_style="dim", overflow="fold", no_wrap=name == self.HEADS[0])
         for row in self.rows:
             style = "green" if row.passed else "dim" if row.best == NOT_TRIED else ""
             table.add_row(row.problem, row.where, Text(row.best, style), row.tries, row.when)

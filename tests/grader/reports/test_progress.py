@@ -461,3 +461,13 @@ def test_grade_keeps_what_it_says(file, tmp_path, monkeypatch):
         assert not file.exists()
     CliRunner().invoke(main.cli, ["grade", str(exercise)])
     assert best()["conv2d"] == "failed at stage contract (syntax error)"
+
+
+@pytest.mark.parametrize("columns", [60, 70, 80, 100])
+def test_names_stay_whole_in_a_narrow_terminal(file, columns):
+    """Has each problem's name a line with it as one word, and is no line longer than the terminal?"""
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(main.cli, ["progress"])
+    lines = result.output.splitlines()
+    assert {line.split()[0] for line in lines if line.strip()} >= set(progress.names())
+    table = lines[: next(number for number, line in enumerate(lines) if not line.strip())]
+    assert max(map(len, table)) <= columns and not any("optio " in line for line in table)
