@@ -11,7 +11,15 @@ c = get_config()  # noqa: F821  (JupyterLab defines it)
 
 # mine/, with copies of lessons and exercises: what a student opens and edits are no files of the course.
 c.ServerApp.root_dir = str(open_course(COURSE))
-c.ServerApp.jpserver_extensions = {"grader.notebook.lab_server": True}  # takes a file anew from the course
+c.ServerApp.jpserver_extensions = {
+    "grader.notebook.lab_server": True,  # takes a file anew from the course
+    # nbgrader is installed for `grader class export`: its menu and panels are for instructors, and page_config.json
+    # disables them. What a user's own configuration enables stays so in other labs.
+    "nbgrader.server_extensions.formgrader": False,
+    "nbgrader.server_extensions.validate_assignment": False,
+    "nbgrader.server_extensions.assignment_list": False,
+    "nbgrader.server_extensions.course_list": False,
+}
 c.LabApp.default_url = "/lab/tree/lessons/01_naive_conv.ipynb"
 c.ServerApp.answer_yes = True  # Ctrl-C ends the server and its kernels without asking
 c.ServerApp.allow_root = True  # the usual user of a container on a GPU server; only this computer is listened to
@@ -26,7 +34,8 @@ c.LabApp.check_for_updates_class = "jupyterlab.handlers.announcements.NeverCheck
 c.LabApp.extension_manager = "readonly"
 c.LanguageServerManager.autodetect = False  # looking for language servers starts npm
 
-# The course's own defaults, in overrides.json; what a student sets in the Settings menu still wins.
+# The course's own defaults, in overrides.json, and the extensions that page_config.json disables; what a student sets
+# in the Settings menu still wins.
 c.LabApp.app_settings_dir = str(HERE)
 
 # Each says in its plugin.js what it is for.

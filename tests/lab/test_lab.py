@@ -477,6 +477,22 @@ def ends_with_ctrl_c(lab):
 
 
 @pytest.mark.slow
+def test_nothing_of_nbgraders_is_shown(lab, page):
+    """nbgrader is installed for exports: are its menu, its buttons and its server's parts absent, and no warning?"""
+    open_lesson(page, lab)
+    assert page.locator(".lm-MenuBar-itemLabel", has_text="Help").count() == 1
+    for words in ("Nbgrader", "Validate", "Create Assignment"):
+        assert page.get_by_text(words, exact=True).count() == 0
+    data = json.loads(page.locator("#jupyter-config-data").text_content())
+    assert "@jupyter/nbgrader" in data["disabledExtensions"]
+    origin = re.match(r"http://[^/]+", lab.address)[0]
+    statuses = [page.request.get(f"{origin}/{name}").status for name in ("formgrader", "assignments", "courses")]
+    assert statuses == [404, 404, 404]
+    page.close()
+    assert "nbgrader_config" not in lab.make.before + lab.interrupt()
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_it_while_a_page_asks(lab):
     """Does one Ctrl-C end the server while pages request files all the time, as JupyterLab's do now and then?"""
     address = urllib.parse.urlsplit(lab.address)
