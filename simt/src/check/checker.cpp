@@ -38,12 +38,13 @@ Checker::Checker(Worker& worker)
   }
 }
 
-Cell* Checker::take_cells(std::size_t count) {
-  const std::size_t bytes = count * sizeof(Cell);
+// Returns zeroed memory that begins with a cache line, or null.
+void* Checker::take(std::size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
   if (bytes > arena_bytes_ - arena_used_) return nullptr;
   char* at = arena_ + arena_used_;
   arena_used_ += bytes;
-  return reinterpret_cast<Cell*>(at);
+  return at;
 }
 
 const Region& Checker::region(std::size_t index) const {
@@ -81,13 +82,21 @@ void Checker::refine(std::size_t index, std::uint8_t shift) {
   Shadow& shadow = shadows_[index];
   const std::size_t bytes = region(index).bytes, old_count = (bytes >> shadow.shift) + 1, count = (bytes >> shift) + 1;
   settle();
-  Cell* cells = take_cells(count);
+  auto* cells = static_cast<Cell*>(take(count * sizeof(Cell)));
+  auto* earlier = shadow.earlier ? static_cast<Earlier*>(take(count * sizeof(Earlier))) : nullptr;
   if (cells && shadow.cells) {
     const unsigned each = 1u << (shadow.shift - shift);
     for (std::size_t i = 0; i < old_count; ++i)
-      for (unsigned k = 0; k < each && i * each + k < count; ++k) cells[i * each + k] = shadow.cells[i];
+      for (unsigned k = 0; k < each && i * each + k < count; ++k) {
+        Cell& cell = cells[i * each + k] = shadow.cells[i];
+        if (earlier)
+          earlier[i * each + k] = shadow.earlier[i];
+        else
+          cell.write &= ~key::many;
+      }
   }
   shadow.cells = cells;
+  shadow.earlier = earlier;
   shadow.full = !cells;
   shadow.shift = shift;
   forget_slots();

@@ -142,6 +142,13 @@ struct CheckedLaunch {
   Handovers handovers;
 };
 
+// The accesses before the atomic operation that Cell::write records, if its key has key::many. An atomic operation orders
+// nothing, so accesses of other threads may race with these as well.
+struct Earlier {
+  std::uint64_t plain;  // the last write that was no atomic operation
+  std::uint64_t atomic;  // another thread's atomic operation since then
+};
+
 // The checks of one worker.
 class Checker final : public CheckObserver {
  public:
@@ -172,6 +179,7 @@ class Checker final : public CheckObserver {
 
   struct Shadow {
     Cell* cells = nullptr;
+    Earlier* earlier = nullptr;  // one per cell, from the first atomic operation that needs it
     std::uint8_t shift = 2;
     bool wrote = false, full = false;
   };
@@ -206,7 +214,7 @@ class Checker final : public CheckObserver {
   };
   const Region& region(std::size_t index) const;
   const Region* region_of(std::uintptr_t address, std::size_t& index);
-  Cell* take_cells(std::size_t count);
+  void* take(std::size_t bytes);
   void refine(std::size_t index, std::uint8_t shift);
   Shadow& fine_enough(std::size_t index, std::uintptr_t address, std::size_t bytes);
   std::uint64_t key_now(const void* code) const;
@@ -218,9 +226,12 @@ class Checker final : public CheckObserver {
                  const void* code);
   // Looks for races of an access, then notes it in the cells [from, to] that it touches.
   void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
-  void note_in_cells(Shadow& shadow, std::size_t from, std::size_t to, unsigned access, bool shared,
+  void note_atomic_write(std::size_t index, std::size_t at, bool shared, std::uint64_t mine);
+  void note_in_cells(std::size_t index, std::size_t from, std::size_t to, unsigned access, bool shared,
                      std::uint64_t mine);
   bool races(std::uint64_t other, bool shared, bool second = false, std::uintptr_t address = 0) const;
+  std::uint64_t racing_write(const Shadow& shadow, std::size_t at, bool shared, bool relaxed,
+                             std::uintptr_t address) const;
   std::uint64_t racing_reader(const Cell& cell, bool shared, bool atomic) const;
   bool under_way(const Cell& cell) const {
     return key::clock(cell.elsewhere) >= key::clock(state_.began) && cell.elsewhere;
@@ -246,7 +257,7 @@ class Checker final : public CheckObserver {
   std::uint32_t warps_synced_ = 0;
   BlockHandovers handed_;
   std::vector<Extent> written_before_;  // what the cleared cells say was written
-  char* arena_ = nullptr;  // of cells
+  char* arena_ = nullptr;  // of cells and of what came earlier
   std::size_t arena_bytes_ = 0, arena_used_ = 0;
   std::unique_ptr<PendingRace> pending_race_;
   // By thread and address: races of reads that an atomicCAS may still confirm as harmless, with the reads' sites.

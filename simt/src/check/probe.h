@@ -12,7 +12,7 @@ namespace simt {
 //   clock   counts the barriers that blocks of this worker have passed, over all its blocks of a launch
 //   epoch   counts the __syncwarp()s that the thread has passed since the block's last barrier
 //   site    the access's place in the code
-//   many    (of a read) a second thread has read as well
+//   many    of a read: a second thread has read as well; of an atomic operation: Earlier says what came before it
 //   atomic  an atomic operation, or a volatile read of shared memory
 struct Cell {
   std::uint64_t write;  // the last one

@@ -53,12 +53,12 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
   Cell* const cells = slot.cells + ((reinterpret_cast<std::uintptr_t>(address) - slot.base) >> shift);
   // The clock is the highest part of a key, and no key is ahead of it: k >= clock means "since the last barrier".
   auto clashes = [&](std::uint64_t k) { return k >= clock ? (k & key::thread_mask) != me : k < began && k != 0; };
+  auto clashes_now = [&](std::uint64_t k) { return k >= clock && (k & (key::thread_mask | key::many)) != me; };
   for (Cell* cell = cells; cell < cells + (bytes >> shift); ++cell) {
     const std::uint64_t last = cell->write, read = cell->read;
     if (!write) {
       // In shared memory a write of an earlier block, or none, means that it was never written.
-      if (shared ? last < began || (last >= clock && (last & key::thread_mask) != me) || cell->elsewhere
-                 : clashes(last))
+      if (shared ? last < began || clashes_now(last) || cell->elsewhere : clashes(last) || last & key::many)
         return check_access(address, bytes, write, code);
       if (read >= clock) {
         if (read & key::atomic) return check_access(address, bytes, write, code);
@@ -75,10 +75,11 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
         cell->second = 0;
       }
     } else if (shared) {
-      if ((last >= clock && (last & key::thread_mask) != me) ||
-          (read >= clock && (read & key::many || (read & key::thread_mask) != me)) || cell->elsewhere)
+      if (clashes_now(last) || (read >= clock && (read & key::many || (read & key::thread_mask) != me)) ||
+          cell->elsewhere)
         return check_access(address, bytes, write, code);
-    } else if (clashes(last) || clashes(read) || (read & key::many && read >= clock) || cell->elsewhere) {
+    } else if (clashes(last) || last & key::many || clashes(read) || (read & key::many && read >= clock) ||
+               cell->elsewhere) {
       return check_access(address, bytes, write, code);
     }
   }

@@ -106,6 +106,17 @@ bool Checker::races(std::uint64_t other, bool shared, bool second, std::uintptr_
   return !checked.handovers.ordered(before, this->now());
 }
 
+// Returns the key of a recorded write that nothing orders before the running thread's access, or 0. relaxed: the access
+// does not conflict with an atomic operation.
+std::uint64_t Checker::racing_write(const Shadow& shadow, std::size_t at, bool shared, bool relaxed,
+                                    std::uintptr_t address) const {
+  const std::uint64_t last = shadow.cells[at].write;
+  if (!(relaxed && last & key::atomic) && races(last, shared, false, address)) return last;
+  if (!(last & key::many) || (shared && last < state_.clock)) return 0;
+  const std::uint64_t before = relaxed ? shadow.earlier[at].plain : shadow.earlier[at].atomic;
+  return races(before, shared, false, address) ? before : 0;
+}
+
 // Returns the key of a recorded reader since the last barrier that nothing orders before the running thread's write,
 // or 0. atomic: the write is an atomic operation, which a volatile read does not conflict with.
 std::uint64_t Checker::racing_reader(const Cell& cell, bool shared, bool atomic) const {
@@ -158,14 +169,44 @@ std::uint64_t Checker::key_now(const void* code) const {
   return state_.clock | std::uint64_t(epoch_[cursor.current]) << key::epoch_shift | place | cursor.current;
 }
 
-void Checker::note_in_cells(Shadow& shadow, std::size_t from, std::size_t to, unsigned access, bool shared,
+// Records an atomic operation. Of the others that it follows one is kept, the least ordered.
+void Checker::note_atomic_write(std::size_t index, std::size_t at, bool shared, std::uint64_t mine) {
+  Shadow& shadow = shadows_[index];
+  Cell& cell = shadow.cells[at];
+  const std::uint64_t last = std::exchange(cell.write, mine), clock = state_.clock, began = state_.began_global;
+  if (!last || (shared && last < clock)) return;  // a barrier lies between
+  if (!shadow.earlier) {
+    const std::size_t count = (region(index).bytes >> shadow.shift) + 1;
+    shadow.earlier = static_cast<Earlier*>(take(count * sizeof(Earlier)));
+    if (!shadow.earlier) return;
+  }
+  // How far another access is: in another block, warp or thread. 0 if a barrier or the thread itself orders the two.
+  auto distance = [&](std::uint64_t other) {
+    if (other < began) return other ? 3 : 0;
+    if (other < clock || key::thread(other) == key::thread(mine)) return 0;
+    return key::thread(other) / 32 == key::thread(mine) / 32 ? 1 : 2;
+  };
+  Earlier& before = shadow.earlier[at];
+  if (!(last & key::many)) before = {};
+  if (!(last & key::atomic))
+    before = {last, 0};
+  else if (const int away = distance(last); away && away >= distance(before.atomic))
+    before.atomic = last;
+  if (before.plain || before.atomic) cell.write |= key::many;
+}
+
+void Checker::note_in_cells(std::size_t index, std::size_t from, std::size_t to, unsigned access, bool shared,
                             std::uint64_t mine) {
   const unsigned me = cursor.current;
+  const Shadow& shadow = shadows_[index];
   for (std::size_t i = from; i <= to; ++i) {
     Cell& cell = shadow.cells[i];
     if (shared && !under_way(cell)) cell.elsewhere = 0;  // an earlier block's
     if (access & writing) {
-      cell.write = mine;
+      if (access & atomically)
+        note_atomic_write(index, i, shared, mine);
+      else
+        cell.write = mine;
       const unsigned site = confirms(access) ? forget_read(cell, me, state_.clock) : 0;
       if (site) compared_.insert(site);
     } else if (!(access & atomically)) {
@@ -194,8 +235,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
   std::uint64_t written = 0, read = 0, copied = 0;  // keys of the accesses with which it races
   for (std::size_t i = from; i <= to; ++i) {
     const Cell& cell = shadow.cells[i];
-    const bool both_atomic = relaxed && cell.write & key::atomic;
-    if (!written && !both_atomic && races(cell.write, shared, false, address)) written = cell.write;
+    if (!written) written = racing_write(shadow, i, shared, relaxed, address);
     if (shared && !copied && under_way(cell)) copied = cell.elsewhere;
     if (!write) continue;
     if (!read) read = racing_reader(cell, shared, access & atomically);
@@ -228,7 +268,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
       add_finding(std::move(finding));
     }
   }
-  note_in_cells(shadow, from, to, access, shared, mine);
+  note_in_cells(index, from, to, access, shared, mine);
   if (!write) return;
   shadow.wrote = true;
   if (!shared && state_.several) take_place(address);
@@ -256,7 +296,7 @@ void Checker::copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bit
     const std::size_t piece = std::size_t(1) << shadow.shift;
     const auto* at = reinterpret_cast<const char*>(where->base + (i << shadow.shift));
     const char* brings = reinterpret_cast<const char*>(&bits) + (i * piece - (target - where->base));
-    if (!written && races(cell.write, true) && std::memcmp(at, brings, piece) != 0) written = cell.write;
+    if (!written && std::memcmp(at, brings, piece) != 0) written = racing_write(shadow, i, true, false, target);
     if (!read) read = racing_reader(cell, true, false);
     if (!copied && under_way(cell) && !copies_bring(at, piece, brings)) copied = cell.elsewhere;
     cell.elsewhere = mine;
@@ -354,6 +394,11 @@ struct WorkerPair {
 
 const char* verb_of(std::uint64_t k, bool write) { return !write ? "read" : k & key::atomic ? "atomic" : "write"; }
 
+// Returns the key of the plain write before the cell's atomic one, or 0.
+std::uint64_t plain_before(const Checker::Shadow& shadow, const Cell& cell) {
+  return cell.write & key::many ? shadow.earlier[&cell - shadow.cells].plain : 0;
+}
+
 void compare(const Checker& here, const Checker& there, std::size_t index, const Region& region) {
   const Checker::Shadow &a = here.shadow(index), &b = there.shadow(index);
   if (!a.cells || !b.cells || !(a.wrote || b.wrote)) return;
@@ -381,7 +426,11 @@ void compare(const Checker& here, const Checker& there, std::size_t index, const
       else
         add_finding(std::move(finding));
     };
-    if (x.write && y.write) meet(x.write, true, y.write, true, x.value == y.value);
+    if (x.write && y.write) {
+      meet(x.write, true, y.write, true, x.value == y.value);
+      if (y.write & key::atomic) meet(plain_before(a, x), true, y.write, true, false);
+      if (x.write & key::atomic) meet(x.write, true, plain_before(b, y), true, false);
+    }
     if (x.write) {
       meet(x.write, true, y.read, false, false);
       meet(x.write, true, y.elsewhere, false, false);

@@ -1,0 +1,35 @@
+// check: race
+// what: the thread that sets the shared sum to zero adds to it at once, and so do the others: no barrier between
+// array: total
+// other_thread: 0, 0, 0
+
+#include <cstdio>
+#include <cstdlib>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\n", cudaGetErrorString(e)); exit(1); } } while (0)
+
+__global__ void sums(const int* in, int* out) {
+  __shared__ int total;
+  if (threadIdx.x == 0) total = 0;  // other
+  atomicAdd(&total, in[blockIdx.x * blockDim.x + threadIdx.x]);  // defect
+  __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = total;
+}
+
+int main() {
+  const int blocks = 3, threads = 64, n = blocks * threads;
+  int host[n], *d_in, *d_out;
+  for (int i = 0; i < n; i++) host[i] = i % 7;
+  CHECK(cudaMalloc(&d_in, sizeof(host)));
+  CHECK(cudaMalloc(&d_out, blocks * sizeof(int)));
+  CHECK(cudaMemcpy(d_in, host, sizeof(host), cudaMemcpyHostToDevice));
+  sums<<<blocks, threads>>>(d_in, d_out);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(host, d_out, blocks * sizeof(int), cudaMemcpyDeviceToHost));
+  printf("%d %d\n", host[0], host[1]);
+  CHECK(cudaFree(d_in));
+  CHECK(cudaFree(d_out));
+  return 0;
+}
