@@ -1,10 +1,8 @@
-"""How fast a core of this machine is now: limits on processor time are given for one core, and CI's differ by a factor
-of two from one hour to the next.
-"""
+"""How fast a core of this machine is now, so that a limit on processor time holds on slow and shared machines, too."""
 
 import time
 
-LOOP_S = 0.045  # what the loop takes on the core for which limits are given
+LOOP_S = 0.045  # the loop's time on a core for which limits are given: chosen, about that of a current desktop
 
 
 def measure_pace() -> float:

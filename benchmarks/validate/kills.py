@@ -8,9 +8,9 @@ once to the end. Then, from the same database, again: K times SIGKILL hits the c
 submission's supervisor, a submission's worker, or with --cluster a dask worker, at a random moment; a killed client is
 started again. Compared are the verdicts but for their times, how often each was written, and the exported table, byte
 for byte. Left over may be no process, no temporary file, no shared memory. --json keeps what was found in
-data/kills.json. The exit status is 1 if anything differs or is left.
+data/kills.json. The exit status is 1 if anything differs or is left, or if the grading ended before K kills.
 
-It takes hours on two cores. With --folder, Ctrl-C or SIGTERM ends it and keeps what is graded there; the same command
+It takes long on two cores. With --folder, Ctrl-C or SIGTERM ends it and keeps what is graded there; the same command
 goes on then, and says how often it was stopped.
 """
 
@@ -264,6 +264,8 @@ def main(
         with stoppable(top, state, [calm, shaken]):
             grade(calm, shaken, state, kills, on_cluster, seed)
         first, second = calm.read(), shaken.read()
+        if state.done.total() < kills:
+            click.echo(f"The grading ended after {state.done.total()} of {kills} kills.")
         differing = [key for key in first[0].keys() | second[0].keys() if first[0].get(key) != second[0].get(key)]
         for key in differing[:10]:
             click.echo(f"differs: {first[0].get(key)} and {second[0].get(key)}")
@@ -287,7 +289,8 @@ def main(
         click.echo(f"{name}: {value}")
     if keep:
         DATA.write_text(json.dumps({"machine": describe_machine()} | found, indent=1) + "\n", encoding="utf-8")
-    sys.exit(bool(differing or left or first[2] or second[2] or first[1] != second[1]))
+    disturbed = state.done.total() >= kills
+    sys.exit(not disturbed or bool(differing or left or first[2] or second[2] or first[1] != second[1]))
 
 
 if __name__ == "__main__":

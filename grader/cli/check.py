@@ -155,7 +155,7 @@ class _Terminal:
             printer.print(self._show_lead(kept.lead))
         else:
             printer.print(checked.findings(pictures=False))
-        printer.print([*checked.notes(), *([Words(NO_MORE, "soft")] if kept.lead else [])])
+        printer.print([*checked.notes(), *([Words(NO_MORE, "soft")] if kept.lead and kept.lead.says_all else [])])
         return self._keep(checked, given)
 
     def show_next_hint(self) -> int:

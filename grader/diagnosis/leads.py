@@ -233,7 +233,7 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
 
 def make_birth_lead(line: int, value: str) -> Lead:
     """Return the lead of the line that is the first to turn finite numbers into `value`, NaN or infinity."""
-    words = f"Line {line} is the first to turn finite numbers into {value}. Look at the largest and the smallest."
+    words = f"Line {line} is the first to turn finite numbers into {value}. Which of them is too large, or 0?"
     return Lead(line, 0, words, BIRTH)
 
 

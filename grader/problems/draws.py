@@ -44,7 +44,7 @@ def randomise_parameters(model: torch.nn.Module) -> None:
     """Add normal noise to every parameter: 0.2, or less where many products are summed: deep models stay finite.
 
     Parameters without values are left alone: for normal numbers on the meta device torch imports its compiler, which
-    takes two seconds.
+    takes time.
     """
     with torch.no_grad():
         for parameter in model.parameters():

@@ -88,7 +88,7 @@ def read(path: Path, overrides: dict[str, str] | None = None) -> Problem:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > contract.MAX_BYTES:  # parsing would take minutes
+        if path.stat().st_size > contract.MAX_BYTES:  # parsing would take too long
             raise OSError(errno.EFBIG, contract.TOO_LARGE)
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

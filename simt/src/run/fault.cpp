@@ -197,8 +197,7 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
       address + 2 * 4096 >= reinterpret_cast<std::uintptr_t>(worker.fiber->low)) {
     reason = "stack_overflow";
     return "ran out of stack: recursion or local arrays need more than 64 KiB. A recursion needs an end that each "
-           "thread "
-           "reaches; a large array belongs in shared or global memory.";
+           "thread reaches; a large array belongs in shared or global memory.";
   }
   const auto shared_end = reinterpret_cast<std::uintptr_t>(worker.dynamic_shared);
   if (address >= shared_end && address < shared_end + 4096) {

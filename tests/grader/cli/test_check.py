@@ -396,3 +396,13 @@ def test_names_in_messages_are_those_of_commands():
     """Is the sentence on a file whose problem is unknown about the command line's option?"""
     result = run("check", cells.__file__)
     assert result.exit_code == statuses.USAGE and "--problem" in result.output and "problem=" not in result.output
+
+
+def test_a_repeated_check_goes_on_with_hints_after_the_first_infinity(monkeypatch, tmp_path):
+    """Where only the line is known at which infinity appears, does a repeated check give the next hint?"""
+    lead = Lead(3, 0, "Line 3 is the first to turn finite numbers into infinity.", "birth")
+    monkeypatch.setattr(check, "run", lambda *_, **__: (verdict_of(), [], Looking(lead)))
+    path = written(tmp_path)
+    first, second = run("check", path).stdout, run("check", path).stdout
+    assert "Hint 1 of" not in first and "Hint 1 of" in second and "no hint says more" not in second
+    assert run("hint", path).stdout.startswith("Hint 2 of")
