@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from simt.errors import Unsupported
 from simt.frontend.declarations import Kernel
 from simt.frontend.source import Source
@@ -26,19 +28,8 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
     tokens: a copy of the source's tokens. kernels: the kernels that may be launched, including those of other files.
     Raises Unsupported for a launch inside a kernel.
     """
-    macros = _open_configuration_macros(tokens, source)
-    for i, token in enumerate(tokens):
-        if token.text == "<<<" and token.kind == "mark":
-            closing = _find_launch_end(tokens, i)
-        elif token.text in macros and token.kind == "word" and source.directives.get(i) != macros[token.text]:
-            closing = _find_invocation_end(tokens, i, macros[token.text])
-        else:
-            continue
-        start = _find_expression_start(tokens, i)
-        arguments = find_next(tokens, closing) if closing > 0 else -1
-        end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
-        if start < 0 or end < 0:
-            continue  # the compiler reports the mistake
+    for start, i, closing, end in find_launches(tokens, source):
+        token, arguments = tokens[i], find_next(tokens, closing)
         if any(a < i < b for a, b in source.bodies):
             message = (
                 "Launching a kernel from a kernel (dynamic parallelism) cannot run on the CPU. Launch it from the host."
@@ -58,6 +49,28 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
         head = breaks + _format_launch_head(expression, name, kernel, typed, source.label, line)
         token.kind, token.text = "rewritten", head + token.text.removeprefix("<<<")
         tokens[closing].kind, tokens[closing].text = "rewritten", tokens[closing].text.removesuffix(">>>") + "))"
+
+
+def find_launches(tokens: list[Token], source: Source) -> Iterator[tuple[int, int, int, int]]:
+    """Yield, for every `kernel<<<grid, block>>>(arguments)`, the indices of its first token, of the <<<, of the >>> and
+    of the last parenthesis.
+
+    tokens: a copy of the source's tokens. A macro for `<<<grid, block>>>` loses its angle brackets: where it is used,
+    the indices are those of its name and of its end. What is no whole launch is left to the compiler.
+    """
+    macros = _open_configuration_macros(tokens, source)
+    for i, token in enumerate(tokens):
+        if token.text == "<<<" and token.kind == "mark":
+            closing = _find_launch_end(tokens, i)
+        elif token.text in macros and token.kind == "word" and source.directives.get(i) != macros[token.text]:
+            closing = _find_invocation_end(tokens, i, macros[token.text])
+        else:
+            continue
+        start = _find_expression_start(tokens, i)
+        arguments = find_next(tokens, closing) if closing > 0 else -1
+        end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
+        if start >= 0 and end >= 0:
+            yield start, i, closing, end
 
 
 def _open_configuration_macros(tokens: list[Token], source: Source) -> dict[str, int]:

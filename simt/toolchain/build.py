@@ -19,6 +19,7 @@ from simt.toolchain.headers import (
     build_header,
     choose_header,
     include_flags,
+    is_for_gpu,
     list_closure,
     make_header_key,
     torch_folder,
@@ -106,7 +107,7 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
     """Compile the units, which have the same mode, and link them. kernels, shared: names that the units define."""
     mode = units[-1].mode
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(_build_object, units))
+        objects = list(pool.map(compile_unit, units))
     folder = build_runtime()
     torch = any(unit.header != "prelude_cuda" for unit in units)
     headers = [(path / "headers").read_text(encoding="utf-8") for path, _ in objects]
@@ -143,13 +144,14 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
 # ---- compiling and linking ----
 
 
-def _build_object(unit: Unit) -> tuple[Path, bool]:
+def compile_unit(unit: Unit) -> tuple[Path, bool]:
+    """Return the folder with the unit's object, and whether this call compiled it. Raises CompileError."""
     try:
         return _build_object_with(unit)
     except CompileError as error:
-        if unit.header != "prelude" or not _names_operators(error, unit):
+        if unit.header not in ("prelude", "prelude_gpu") or not _names_operators(error, unit):
             raise
-        return _build_object_with(replace(unit, header="prelude_full"))
+        return _build_object_with(replace(unit, header=f"{unit.header}_full"))
 
 
 def _build_object_with(unit: Unit) -> tuple[Path, bool]:
@@ -172,7 +174,7 @@ def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
         find_compiler()[0],
         *flags(unit.mode),
         *unit.flags,
-        *include_flags(shim=True),
+        *include_flags(shim=True, gpu=is_for_gpu(unit.header)),
         *find_compiler()[2].including(precompiled),
         "-fdiagnostics-color=never",
         find_compiler()[2].most_errors,

@@ -13,8 +13,10 @@ from pathlib import Path
 from simt.errors import NoTorch
 from simt.toolchain import cache
 from simt.toolchain.compilers import find_compiler, flags, run_or_fail
+from simt.toolchain.cuda_toolkit import find_includes, read_version
 
 SIMT = Path(__file__).resolve().parents[1]
+_SHIMS = ("shim", "shim_torch")  # folders of headers that stand for CUDA's, and for torch's
 
 # The torch:: and at:: names that the light header declares. Other names need the header with all operators.
 _LIGHT = set(
@@ -54,15 +56,22 @@ def torch_folder() -> Path:
     return Path(found.origin).parent
 
 
-def include_flags(shim: bool = False, python: bool = False) -> list[str]:
+def is_for_gpu(header: str) -> bool:
+    """Return whether a precompiled header is for code that a real GPU runs: with CUDA itself, not with simt's."""
+    return header.startswith("prelude_gpu")
+
+
+def include_flags(shim: bool = False, python: bool = False, gpu: bool = False) -> list[str]:
     """Return the flags that name the folders of headers.
 
     shim: for a student's sources, whose #include lines find simt's replacements for the headers of CUDA and torch; the
-    precompiled header contains them all. python: for the binder.
+    precompiled header contains them all. python: for the binder. gpu: with the headers of CUDA itself.
     """
-    flags = [f"-I{SIMT / 'include' / 'shim'}"] if shim else []
+    flags = [f"-I{SIMT / 'include' / 'shim'}"] if shim and not gpu else []
+    flags += [f"-I{SIMT / 'include' / 'shim_torch'}"] if shim else []
     flags.append(f"-I{SIMT / 'include'}")
-    for f in (torch_folder() / "include", torch_folder() / "include/torch/csrc/api/include"):
+    folders = [torch_folder() / "include", torch_folder() / "include/torch/csrc/api/include"]
+    for f in (*folders, *(find_includes() if gpu else ())):
         flags += ["-isystem", str(f)]
     if python:
         flags += ["-isystem", sysconfig.get_path("include"), f"-I{SIMT / 'src'}"]
@@ -125,7 +134,8 @@ def build_header(name: str, mode: str) -> Path:
 
 def make_header_key(name: str, mode: str) -> str:
     """Return the key of a precompiled header."""
-    return make_key(f"include/simt/{name}.h", flags=tuple(flags(mode)))
+    cuda = (*map(str, find_includes()), str(read_version())) if is_for_gpu(name) else ()
+    return make_key(f"include/simt/{name}.h", flags=(*flags(mode), *cuda))
 
 
 def _precompile(folder: Path, name: str, mode: str) -> None:
@@ -134,12 +144,14 @@ def _precompile(folder: Path, name: str, mode: str) -> None:
     if family.header == ".gch":  # g++ looks for it next to the header; clang stores the header's path in it
         source = Path(shutil.copy(source, folder / f"{name}.h"))
     made = folder / f"{name}.h{family.header}"
-    run_or_fail([path, *flags(mode), *include_flags(), "-x", "c++-header", str(source), "-o", str(made)])
+    run_or_fail(
+        [path, *flags(mode), *include_flags(gpu=is_for_gpu(name)), "-x", "c++-header", str(source), "-o", str(made)]
+    )
 
 
 def choose_header(texts: list[str]) -> str:
     """Return the full header if the texts name operators of torch or include a header that declares them."""
     names = {n for text in texts for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", text)}
     headers = {h for text in texts for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", text)}
-    stand_ins = {h for h in headers if (SIMT / "include/shim" / h).is_file()}
+    stand_ins = {h for h in headers for folder in _SHIMS if (SIMT / "include" / folder / h).is_file()}
     return "prelude" if names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS else "prelude_full"

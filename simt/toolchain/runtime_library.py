@@ -12,12 +12,13 @@ from simt.toolchain.compilers import find_compiler, flags, run_or_fail
 from simt.toolchain.headers import SIMT, include_flags, make_key, torch_folder
 
 _SOURCES = SIMT / "src"
-_ROOMS = ("src", "run", "check", "count", "process")  # in the order in which they are linked
+_ROOMS = ("src", "run", "check", "count", "process")  # in the order in which they are linked; "gpu" is not of it
 
 
 def _list_sources() -> list[str]:
     """Return the sources of the runtime's library, by their paths in simt/src without ".cpp"."""
-    sources = sorted(_SOURCES.rglob("*.cpp"), key=lambda path: (_ROOMS.index(path.parent.name), path.name))
+    found = (path for path in _SOURCES.rglob("*.cpp") if path.parent.name in _ROOMS)
+    sources = sorted(found, key=lambda path: (_ROOMS.index(path.parent.name), path.name))
     own = ("bind", "values")  # not of the library, which needs no torch
     return [_name(path) for path in sources if path.stem not in own and not path.stem.startswith("probe_")]
 

@@ -20,7 +20,9 @@ class Unit:
 
     label: str
     text: str
-    header: str  # precompiled: "prelude", "prelude_full" (with every operator of torch) or "prelude_cuda" (without)
+    header: (
+        str  # precompiled: "prelude", "prelude_full" (with every operator of torch), "prelude_cuda" (without), *_gpu*
+    )
     flags: tuple[str, ...]
     lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
     mode: str = "plain"
@@ -76,7 +78,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     shared = list(dict.fromkeys(name for r in cuda for name in r.shared))
     units = []
     if cpp or functions is not None:
-        text = _mark_lines(cpp) + _make_binding(functions, sources.cpp)
+        text = _mark_lines(cpp) + make_binding(functions, sources.cpp)
         # This unit has no kernels and needs no probes: one object serves all modes. Only the plain build of one that
         # registers operators may do so.
         built = mode if any(s.registers_operators for s in sources.parsed_cpp) else "plain"
@@ -144,7 +146,7 @@ def _mark_lines(rewritten: list[Rewritten]) -> str:
 _CUDA_FUNCTIONS = frozenset("exp10 max min norm norm3d norm4d normcdf rnorm rsqrt".split())
 
 
-def _make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
+def make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
     """Return the text that binds the functions. cpp: the sources that declare them."""
     if functions is None:
         return ""

@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#ifndef SIMT_API
+#define SIMT_API __attribute__((visibility("default")))
+#endif
+
 namespace simt {
 
 // What is only declared here is in src/process/values.cpp, compiled once and linked into every extension: each of a

@@ -72,3 +72,14 @@ inline arg operator""_a(const char* name, std::size_t) { return arg(name); }
 }  // namespace literals
 }  // namespace pybind11
 namespace py = pybind11;
+
+#undef TORCH_EXTENSION_NAME
+#define TORCH_EXTENSION_NAME simt_extension
+#undef PYBIND11_MODULE
+#define PYBIND11_MODULE(name, variable)                                             \
+  static void simt_bind_by_hand(::pybind11::module_&);                              \
+  extern "C" SIMT_API void simt_functions(void* into) {                             \
+    ::pybind11::module_ module{*static_cast<std::vector<::simt::Function>*>(into)}; \
+    simt_bind_by_hand(module);                                                      \
+  }                                                                                 \
+  static void simt_bind_by_hand([[maybe_unused]] ::pybind11::module_& variable)

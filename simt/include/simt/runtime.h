@@ -13,7 +13,9 @@
 #endif
 #include <simt/types.h>
 
+#ifndef SIMT_API
 #define SIMT_API __attribute__((visibility("default")))
+#endif
 #define SIMT_INLINE inline __attribute__((always_inline))
 
 typedef struct CUstream_st* cudaStream_t;

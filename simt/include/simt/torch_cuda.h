@@ -100,14 +100,3 @@ inline void synchronize(int64_t = -1) {}
 #define CUDA_KERNEL_ASSERT(...) SIMT_ASSERT(__VA_ARGS__)
 #undef CUDA_KERNEL_ASSERT_MSG
 #define CUDA_KERNEL_ASSERT_MSG(condition, ...) SIMT_ASSERT(condition)
-
-#undef TORCH_EXTENSION_NAME
-#define TORCH_EXTENSION_NAME simt_extension
-#undef PYBIND11_MODULE
-#define PYBIND11_MODULE(name, variable)                                             \
-  static void simt_bind_by_hand(::pybind11::module_&);                              \
-  extern "C" SIMT_API void simt_functions(void* into) {                             \
-    ::pybind11::module_ module{*static_cast<std::vector<::simt::Function>*>(into)}; \
-    simt_bind_by_hand(module);                                                      \
-  }                                                                                 \
-  static void simt_bind_by_hand([[maybe_unused]] ::pybind11::module_& variable)
