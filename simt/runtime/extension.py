@@ -24,7 +24,7 @@ from simt.toolchain.lines import find_source_lines
 from simt.toolchain.runtime_library import build_base
 from simt.toolchain.units import Sources
 
-_stock_load_inline = cpp_extension.load_inline
+stock_load_inline = cpp_extension.load_inline
 
 
 @lru_cache(maxsize=1)
@@ -107,14 +107,14 @@ def load_inline(
     """
     if sycl_sources or with_sycl:
         raise ValueError("simt does not support SYCL. Pass cuda_sources instead.")
-    flags = _filter_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
+    flags = filter_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
     flags += [f"-I{path}" for path in extra_include_paths or []]
     links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
     sources = Sources(
         name,
-        _list_sources(cpp_sources),
-        _list_sources(cuda_sources),
-        _list_functions(functions),
+        list_sources(cpp_sources),
+        list_sources(cuda_sources),
+        list_functions(functions),
         flags,
         links,
         is_module=is_python_module,
@@ -180,13 +180,13 @@ def _load(sources: Sources, mode: int, verbose: bool = False) -> tuple[str, dict
         raise cache.make_unusable_error(str(error)) from None
 
 
-def _list_sources(sources: str | Sequence[str] | None) -> list[str]:
+def list_sources(sources: str | Sequence[str] | None) -> list[str]:
     if sources is None:
         return []
     return [sources] if isinstance(sources, str) else list(sources)
 
 
-def _list_functions(functions) -> dict[str, str] | None:
+def list_functions(functions) -> dict[str, str] | None:
     if functions is None:
         return None
     if isinstance(functions, str):
@@ -194,7 +194,7 @@ def _list_functions(functions) -> dict[str, str] | None:
     return dict(functions) if isinstance(functions, dict) else {f: f for f in functions}
 
 
-def _filter_flags(flags: list[str]) -> list[str]:
+def filter_flags(flags: list[str]) -> list[str]:
     kept, take = [], False
     for flag in flags:
         if take:
@@ -252,4 +252,4 @@ def enable(cuda_device: bool = False) -> bool:
 def disable() -> None:
     """Restore torch's own load_inline and device "cuda"."""
     torch_device.disable()
-    cpp_extension.load_inline = _stock_load_inline
+    cpp_extension.load_inline = stock_load_inline
