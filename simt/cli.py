@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from simt.devices import DEFAULT, DEVICES
+from simt.devices import DEFAULT, DEVICES, UnknownDevice, find_name, read_default
 from simt.errors import CacheError, CompileError, NoCompiler, NoTorch
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def _shared(command: Callable) -> Callable:
         click.argument("file", metavar="FILE", type=click.Path(path_type=Path)),
         click.argument("arguments", metavar="[ARGS]...", nargs=-1, type=click.UNPROCESSED),
         click.option(
-            "--device", type=click.Choice(list(DEVICES), case_sensitive=False), default=None,
-            help=f"GPU whose limits apply.  [default: {DEFAULT}]",
+            "--device", metavar="NAME", default=None, callback=_device,
+            help=f"GPU whose limits apply: {', '.join(DEVICES)}.  [default: SIMT_DEVICE, or {DEFAULT}]",
         ),
         click.option(
             "--schedule", metavar="forward|reverse|SEED", default="forward", show_default=True, callback=_schedule,
@@ -100,6 +100,14 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
         return int(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not forward, reverse or an integer.") from None
+
+
+def _device(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """Return the full name of the GPU that --device or SIMT_DEVICE names."""
+    try:
+        return read_default() if value is None else find_name(value)
+    except UnknownDevice as error:
+        raise (click.UsageError if value is None else click.BadParameter)(str(error)) from None
 
 
 @cli.command(context_settings=_REST, epilog=RUN_EXITS)
@@ -215,10 +223,7 @@ class _Job:
 
     @property
     def device(self) -> str:
-        name = self.options["device"] or os.environ.get("SIMT_DEVICE", DEFAULT)
-        if name not in DEVICES:
-            raise click.UsageError(f"SIMT_DEVICE={name} is not a known device. Choose one of {', '.join(DEVICES)}.")
-        return name
+        return self.options["device"]
 
     def settings(self) -> dict:
         """Return the options of library.run()."""

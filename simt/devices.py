@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import astuple, dataclass
 
@@ -55,13 +56,17 @@ class UnknownDevice(ValueError):
     """No GPU, or no single one, is meant by a name; str() is one sentence or two."""
 
 
+# What drivers and shops write around a name. "PCIe" and "NVL" are not among them: an H100 PCIe is a slower GPU.
+_AROUND = re.compile(r"\b(?:nvidia|tesla|geforce|gpu|sxm[0-9]?|hbm[0-9]?e?|[0-9]+ ?gb)\b", re.IGNORECASE)
+
+
 def find_name(written: str) -> str:
     """Return the name in DEVICES that is meant, such as "RTX 4060 Laptop" by "rtx4060" or "laptop".
 
-    Case, spaces and hyphens do not count, and a part of a name is enough if it is of one name only and cuts no number
-    short: "H20" is not "H200". Raises UnknownDevice.
+    Case, spaces and hyphens do not count, nor does what the driver adds, as in "NVIDIA A100-SXM4-80GB". A part of a
+    name is enough if it is of one name only and cuts no number short: "H20" is not "H200". Raises UnknownDevice.
     """
-    part = _squeeze(written)
+    part = _squeeze(_AROUND.sub("", re.sub(r"[\s_-]+", " ", str(written))))
     if named := [name for name in DEVICES if _squeeze(name) == part]:
         return named[0]
     before, after = ("(?<![0-9])" * part[:1].isdigit(), "(?![0-9])" * part[-1:].isdigit())
@@ -71,6 +76,14 @@ def find_name(written: str) -> str:
         return meant[0]
     trouble = f"may be {' or '.join(meant)}" if meant else "is unknown"
     raise UnknownDevice(f"The GPU {written!r} {trouble}. Choose one of {', '.join(DEVICES)}.")
+
+
+def read_default() -> str:
+    """Return the full name of the GPU that the variable SIMT_DEVICE names; DEFAULT without it. Raises UnknownDevice."""
+    try:
+        return find_name(os.environ.get("SIMT_DEVICE") or DEFAULT)
+    except UnknownDevice as error:
+        raise UnknownDevice(f"SIMT_DEVICE: {error}") from None
 
 
 def _squeeze(name: str) -> str:

@@ -22,6 +22,7 @@ from grader.paths import ROOT
 from grader.reports import feedback
 from grader.reports.feedback import Words
 from grader.worker import sandbox
+from simt.devices import DEFAULT, DEVICES, UnknownDevice, find_name
 
 MAIN = re.compile(r"^\s*(?:int|auto)\s+main\s*\(", re.MULTILINE)
 KERNELS = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(")
@@ -37,7 +38,11 @@ class CudaMagics(Magics):
     @magic_arguments()
     @argument("--check", action="store_true", help="run with every check on")
     @argument("--count", action="store_true", help="count the memory requests and operations of the kernels")
-    @argument("--device", default="T4", help="GPU whose limits apply on the CPU (default: T4)")
+    @argument(
+        "--device",
+        default=DEFAULT,
+        help=f"GPU whose limits apply on the CPU: {', '.join(DEVICES)} (default: {DEFAULT})",
+    )
     @argument("--seconds", type=float, default=60.0, help="time limit of the run (default: 60)")
     @argument("arguments", nargs="*", help="arguments of main")
     @cell_magic
@@ -47,13 +52,17 @@ class CudaMagics(Magics):
             options = parse_argstring(self.cuda, line)
         except ValueError as error:  # shlex: a quotation mark is not closed
             raise UsageError(f"%%cuda {line.strip()}: {str(error).rstrip('.').lower()}.") from None
+        try:
+            device = find_name(options.device.strip("\"'"))  # IPython leaves the quotation marks on
+        except UnknownDevice as error:
+            raise UsageError(f"%%cuda --device: {error}") from None
         if not cell.strip():
             raise UsageError("%%cuda: the cell is empty. Write a kernel, and a main that launches it.")
         return run(
             cell,
             check=options.check,
             count=options.count,
-            device=options.device,
+            device=device,
             arguments=options.arguments,
             seconds=options.seconds,
         )
@@ -64,7 +73,7 @@ def run(
     *,
     check: bool = False,
     count: bool = False,
-    device: str = "T4",
+    device: str = DEFAULT,
     arguments: Sequence[str] = (),
     seconds: float = 60.0,
 ) -> Ran | None:

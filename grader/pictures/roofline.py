@@ -65,14 +65,13 @@ class Roof:
 
 
 def roof_of(device: str) -> Roof:
-    """Return the roof of a GPU in simt.counting.time_model.GPUS; raise ValueError for an unknown GPU."""
+    """Return the roof of a GPU, named as simt.devices.find_name understands it. Raises UnknownDevice."""
     from simt.counting.time_model import GPUS
-    from simt.devices import DEVICES
+    from simt.devices import DEVICES, find_name
 
-    if device not in GPUS:
-        raise ValueError(f"the peak rates of {device!r} are unknown; known are {', '.join(GPUS)}")
-    chip, gpu = DEVICES[device], GPUS[device]
-    return Roof(device, gpu.dram, gpu.l2, 2.0 * gpu.fp32 * chip.multiprocessors * chip.clock_khz * 1e3)
+    name = find_name(device)
+    chip, gpu = DEVICES[name], GPUS[name]
+    return Roof(name, gpu.dram, gpu.l2, 2.0 * gpu.fp32 * chip.multiprocessors * chip.clock_khz * 1e3)
 
 
 def point_of(name: str, launches: Sequence, device: str = "H200") -> Point:
@@ -81,19 +80,22 @@ def point_of(name: str, launches: Sequence, device: str = "H200") -> Point:
     It has the counted operations, the bytes that DRAM must transfer, and the predicted seconds.
     """
     from simt.counting import time_model
+    from simt.devices import find_name
 
+    gpu = find_name(device)
     flops = sum(launch.counters.flops for launch in launches)
     moved = sum(32 * (launch.unique_sectors_read + launch.unique_sectors_written) for launch in launches)
     return Point(
-        name, flops, moved, sum(time_model.predict(launch, device).seconds for launch in launches), predicted=True
+        name, flops, moved, sum(time_model.predict(launch, gpu).seconds for launch in launches), predicted=True
     )
 
 
 def roofline(points: Sequence[Point], device: str | Roof = "H200") -> Picture:
     """Draw the points under a GPU's roof: limited by DRAM on the left, by float32 arithmetic on the right.
 
-    points: the title and the alt text describe the first one. device: a name in simt.counting.time_model.GPUS, or a
-    Roof. Raises ValueError without a point, or for a point without bytes, operations or time.
+    points: the title and the alt text describe the first one. device: a Roof, or a GPU's name
+    as simt.devices.find_name understands it. Raises ValueError without a point, or for a point without bytes,
+    operations or time.
     """
     roof = device if isinstance(device, Roof) else roof_of(device)
     if not points:

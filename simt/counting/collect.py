@@ -59,7 +59,7 @@ def counted(sample: int | None = None, partial: bool = False, **options) -> Iter
         raise ValueError(f"sample is {sample}. Pass a number of blocks, at least 1.")
     library = runtime.load_library()
     with runtime.run(mode="count", **options):
-        report = Report(device=runtime.options.device)
+        report = Report(device=runtime.options.find_device().name)
         library.simt_count_begin(sample or 0, partial)
         try:
             yield report

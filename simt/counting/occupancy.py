@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from simt.devices import DEVICES, Device
+from simt.devices import DEVICES, Device, find_name
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,14 @@ def occupancy(
 ) -> Occupancy:
     """Return the occupancy of a launch.
 
+    device: a GPU, or its name as simt.devices.find_name understands it.
     threads, shared: per block; registers: per thread, None for no limit; blocks: of the grid.
 
     The rules are those of NVIDIA's occupancy calculator (CUDA C++ Best Practices Guide, section Occupancy): from
     compute capability 8.0 on the system takes 1 KiB of shared memory per block; registers are allocated to warps in
     units of 256, and warps are distributed over the four quarters of a multiprocessor.
     """
-    gpu = DEVICES[device] if isinstance(device, str) else device
+    gpu = device if isinstance(device, Device) else DEVICES[find_name(device)]
     warps = -(-threads // 32)
     most = gpu.threads_per_multiprocessor // 32
     reserved, unit = (1024, 128) if gpu.major >= 8 else (0, 256)

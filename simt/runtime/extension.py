@@ -67,7 +67,7 @@ def run(
         access past its end is an error that names the tensor; "front" places the page before the tensor. New memory
         then holds GLOBAL_MARK.
     seconds: time limit for one launch.
-    device: name of the GPU whose limits apply (DEVICES).
+    device: name of the GPU whose limits apply, as simt.devices.find_name understands it.
     mode: "plain", or "check" or "count", which build and run kernels with probes. simt.check and simt.count set the
         mode and also return the results of the probes.
     idle: True has launches examined and noted as ever, but runs no thread of theirs: what remains is the host's work.

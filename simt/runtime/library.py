@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from simt.devices import DEFAULT, DEVICES
+from simt.devices import DEVICES, Device, find_name, read_default
 from simt.toolchain.compilers import MODES
 from simt.toolchain.runtime_library import build_runtime
 
@@ -24,15 +24,23 @@ _GUARDS = {None: 0, "end": 1, "front": 2}
 
 
 class _Options(threading.local):
-    """The options of the next launches. threads: of the CPU, or None for $SIMT_THREADS or one thread per core."""
+    """The options of the next launches.
+
+    device: a GPU's name, or None for $SIMT_DEVICE or the default one. threads: of the CPU, or None for $SIMT_THREADS or
+    one thread per core.
+    """
 
     schedule: str | int = "forward"
     guard: str | None = None
     seconds: float = 30.0
-    device: str = os.environ.get("SIMT_DEVICE", DEFAULT)
+    device: str | None = None
     mode: str = "plain"
     threads: int | None = None
     idle: bool = False
+
+    def find_device(self) -> Device:
+        """Return the GPU whose limits apply. Raises UnknownDevice."""
+        return DEVICES[read_default() if self.device is None else find_name(self.device)]
 
 
 options = _Options()
@@ -96,9 +104,7 @@ def apply_options() -> None:
     guard = _GUARDS["end" if checked and options.guard is None else options.guard]
     runtime.simt_set_guard(guard)
     guard_tensors(guard != 0)
-    if options.device not in DEVICES:
-        raise ValueError(f"Unknown device {options.device!r}. Choose one of {', '.join(DEVICES)}.")
-    name, *figures = DEVICES[options.device].fields()
+    name, *figures = options.find_device().fields()
     runtime.simt_set_device(name.encode(), (ctypes.c_longlong * len(figures))(*figures))
 
 

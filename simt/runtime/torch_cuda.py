@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch.cuda.amp import common
 
-from simt.devices import DEVICES, Device
+from simt.devices import Device
 from simt.errors import NoGpu
 from simt.runtime import library, torch_graphs, torch_streams
 from simt.runtime.torch_replaced import choose, replace, to_cpu
@@ -39,7 +39,7 @@ class Properties:
 
 
 def _modeled() -> Device:
-    return DEVICES[library.options.device]
+    return library.options.find_device()
 
 
 def get_device_properties(device=None) -> Properties:

@@ -200,3 +200,22 @@ def test_extension(monkeypatch):
     assert repr(made).startswith("Kernel k compiled")
     with pytest.raises(UsageError, match="no closing quotation"):
         shell.run_cell_magic("cuda", '"abc', "__global__ void k() {}\n")
+
+
+def test_the_magic_reads_gpus_as_everything_else_does(monkeypatch):
+    """Does --device of %%cuda take a GPU's name however it is written, and refuse another in the usual words?"""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.testing.globalipapp import start_ipython
+
+    shell = start_ipython() or InteractiveShell.instance()
+    shell.run_line_magic("reload_ext", "grader")
+    commands = []
+    monkeypatch.setattr(magic.sandbox, "has_gpu", lambda: False)
+    monkeypatch.setattr(magic, "_process", lambda command, *_: commands.append(command) or (0, "", ""))
+    for written in ("h200", "NVIDIA-H200", '"NVIDIA H200"', "'h200'"):
+        shell.run_cell_magic("cuda", f"--device {written} 1", "int main() { }\n")
+    assert {tuple(command[3:6]) for command in commands} == {("run", "--device", "H200")} and len(commands) == 4
+    for written in ("B9000", '""', "é"):
+        with pytest.raises(UsageError, match=r"^%%cuda --device: The GPU '.*' is unknown\. Choose one of T4, A100"):
+            shell.run_cell_magic("cuda", f"--device {written}", "int main() { }\n")
+    assert len(commands) == 4

@@ -348,7 +348,11 @@ def test_the_device_can_be_chosen(simt):
     )
     assert simt("run", "a.cu", files={"a.cu": source}).stdout == "T4 40 750"
     assert simt("run", "--device", "h200", "a.cu").stdout == "H200 132 900"
+    assert simt("run", "--device", "NVIDIA H200", "a.cu").stdout == "H200 132 900"
     assert simt("run", "a.cu", environment={"SIMT_DEVICE": "A100"}).stdout == "A100 108 800"
+    assert simt("run", "a.cu", environment={"SIMT_DEVICE": "A100-SXM4-80GB"}).stdout == "A100 108 800"
+    refused = simt("run", "a.cu", environment={"SIMT_DEVICE": "B9000"})
+    assert refused.returncode == 2 and "Error: SIMT_DEVICE: The GPU 'B9000' is unknown. Choose one of" in refused.stderr
 
 
 def test_options_reach_the_launch(simt):

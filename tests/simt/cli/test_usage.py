@@ -84,7 +84,12 @@ def test_messages_of_the_compiler_are_about_the_users_lines(simt):
     "words, sentence",
     [
         (["run"], "Missing argument 'FILE'"),
-        (["run", "--device", "B9000", "a.cu"], "B9000"),
+        (
+            ["run", "--device", "B9000", "a.cu"],
+            "Invalid value for '--device': The GPU 'B9000' is unknown. Choose one of T4",
+        ),
+        (["count", "--device", "", "a.cu"], "Invalid value for '--device': The GPU '' is unknown. Choose one of T4"),
+        (["check", "--device", "100", "a.cu"], "The GPU '100' may be A100 or H100. Choose one of T4"),
         (["run", "--schedule", "sideways", "a.cu"], "'sideways' is not forward, reverse or an integer"),
         (["run", "--threads", "0", "a.cu"], "--threads"),
         (["run", "--seconds", "-1", "a.cu"], "--seconds"),
