@@ -8,11 +8,15 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from grader.paths import MINE
 from grader.verdict import Outcome, Reason, StageName, Status, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 SCHEMA = "kernel-course/progress/1"
 COURSE = {  # in the course's order: problem -> the lesson that sets it
@@ -34,7 +38,7 @@ BACKWARDS = "lesson 7"  # sets each NAME_backward whose problem was set before
 CORE_BACKWARDS = ["bias_scale_sigmoid_backward", "logsumexp_backward", "groupnorm_backward"]
 OPTIONAL = {"matmul"}  # and every other NAME_backward of the course
 NOT_TRIED = "not tried yet"
-USUAL_COLUMNS = 80  # of a terminal; in a narrower one the table's columns stand closer together
+GAP = 2  # between the table's columns, in characters; 1 where the table fits a narrow terminal only then
 STAGES = list(StageName)
 LOCK_TIMEOUT_S = 10.0  # another process may be writing the same file
 
@@ -335,6 +339,11 @@ class Row(msgspec.Struct, frozen=True):
     passed: bool
     optional: bool = False
 
+    @property
+    def style(self) -> str:
+        """The style of the best result in a terminal."""
+        return "green" if self.passed else "dim" if self.best == NOT_TRIED else ""
+
 
 class Progress:
     """The student's progress as text. rows: one per problem. improved: since it was last shown. next: what to do now.
@@ -395,20 +404,49 @@ class Progress:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{sentences}"
 
     def __rich_console__(self, console, options):
-        """Yield a table for the terminal, and the sentences."""
+        """Yield a table for the terminal, or where it is too narrow for one, a list; and the sentences."""
+        from rich.text import Text
+
+        if self.rows:
+            text = sum(max(map(len, column)) for column in zip(self.HEADS, *map(_cells, self.rows)))
+            gap = min(GAP, (options.max_width - text) // (len(self.HEADS) - 1))
+            yield from self._make_table(gap) if gap > 0 else self._make_list(options.max_width)
+            yield Text()
+        yield Text("\n".join(self.lines))
+
+    def _make_table(self, gap: int) -> Iterator[RenderableType]:
+        """Yield a table with one line for each problem, its columns so many characters apart."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2 if options.max_width >= USUAL_COLUMNS else 1, 0, 0))
+        table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
         for name in self.HEADS:
-            table.add_column(name, header_style="dim", overflow="fold", no_wrap=name == self.HEADS[0])
+            table.add_column(name, header_style="dim", no_wrap=True)
         for row in self.rows:
-            style = "green" if row.passed else "dim" if row.best == NOT_TRIED else ""
-            table.add_row(row.problem, row.where, Text(row.best, style), row.tries, row.when)
-        if self.rows:
-            yield table
-            yield Text()
-        yield Text("\n".join(self.lines))
+            table.add_row(row.problem, row.where, Text(row.best, row.style), row.tries, row.when)
+        yield table
+
+    def _make_list(self, width: int) -> Iterator[RenderableType]:
+        """Yield for each problem a line with its name and lesson, and the best result so far: behind them if there is
+        room, else indented below.
+        """
+        from rich.padding import Padding
+        from rich.text import Text
+
+        longest = max(len(row.problem) for row in self.rows)
+        for row in self.rows:
+            tries = [Text("1 try" if row.tries == "1" else f"{row.tries} tries"), Text(row.when)] if row.tries else []
+            result = Text("; ").join([Text(row.best, row.style), *filter(None, tries)])
+            line, below = Text(row.problem.ljust(longest)), None
+            for part in (Text(row.where), result):
+                if below is None and len(line) + GAP + len(part) <= width:
+                    line.append(" " * GAP).append_text(part)
+                else:
+                    below = below + Text("; ") + part if below else part
+            line.rstrip()
+            yield line
+            if below:
+                yield Padding(below, (0, 0, 0, GAP), expand=False)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import nbformat
 import pytest
 from click.testing import CliRunner
@@ -471,3 +472,32 @@ def test_names_stay_whole_in_a_narrow_terminal(file, columns):
     assert {line.split()[0] for line in lines if line.strip()} >= set(progress.names())
     table = lines[: next(number for number, line in enumerate(lines) if not line.strip())]
     assert max(map(len, table)) <= columns and not any("optio " in line for line in table)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 160])
+def test_a_result_is_read_in_lines_at_any_width(file, columns):
+    """Does each result stand in at most three lines below its problem's name, with no word cut?"""
+    longest = progress.Mark(
+        outcome=Outcome.failed,
+        when="2026-03-04T10:00:00+00:00",
+        sha256="a",
+        stage=StageName.gradient,
+        reason=Reason.nondeterministic_gradient,
+        right=11,
+        cases=14,
+    )
+    tried = {name: progress.Entry(best=longest, last=longest, tries=120) for name in progress.names()[:-1]}
+    file.parent.mkdir()
+    file.write_bytes(msgspec.json.encode(progress.State(problems=tried)))
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(main.cli, ["progress"])
+    lines = result.output.splitlines()
+    lines = lines[: next(number for number, line in enumerate(lines) if not line.strip())]
+    starts = [number for number, line in enumerate(lines) if line.split()[0] in progress.names()]
+    assert len(starts) == len(progress.names()) and max(map(len, lines)) <= columns
+    for name, begin, end in zip(progress.names(), starts, [*starts[1:], len(lines)]):
+        words = " ".join(" ".join(lines[begin:end]).split())
+        if name in tried:
+            assert f"{longest}" in words and "120" in words and "2026-03-04" in words
+            assert end - begin <= {160: 1, 40: 5}.get(columns, 3)
+        else:
+            assert "not tried yet" in words and end - begin <= 2
