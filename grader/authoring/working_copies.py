@@ -19,7 +19,12 @@ from grader.paths import MINE
 KEPT = "kept"  # in MINE: what a reset has replaced
 RECORD = ".originals.json"  # in MINE: of each copy the digest of the file that it was made from
 COPIED = {"lessons": "*.ipynb", "kernels_student": "*.py"}
-LINKED = ("benchmarks", "docs", "kernels_ref")  # reached as ../NAME from a lesson
+# Reached as ../NAME from a lesson, or from a page of docs and benchmarks. Nothing here may be called grader or simt: in
+# a terminal in MINE, Python would import that folder.
+LINKED = (
+    *("benchmarks", "docs", "kernels_ref"),
+    *("tests/specimens/WORDS.md", "tests/specimens/honest", "tests/test_rooms.py"),
+)
 PATIENCE = 10  # seconds for another JupyterLab that is being started
 
 
@@ -146,7 +151,7 @@ def _link(course: Path) -> None:
     """Link what the lessons read besides their own text: the files beside them, and some folders of the course. Remove
     links to what is gone.
     """
-    for folder in (course / MINE, course / MINE / "lessons"):
+    for folder in {course / MINE / "lessons", *((course / MINE / name).parent for name in LINKED)}:
         for place in folder.iterdir() if folder.is_dir() else ():
             if place.is_symlink() and not place.exists():
                 place.unlink()
@@ -155,8 +160,8 @@ def _link(course: Path) -> None:
     ]
     for target in [*beside, *(course / name for name in LINKED)]:
         place = course / MINE / target.relative_to(course)
-        place.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and not os.path.lexists(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(os.path.relpath(target, place.parent))
 
 

@@ -1,13 +1,17 @@
 """Does a student's copy follow the course until it is changed, and is nothing lost after that?"""
 
 import json
+import os
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from grader.authoring import working_copies
 from grader.authoring.working_copies import WorkingCopyError, find_exercise, prepare, reset
 from grader.notebook import cells
+from grader.paths import ROOT
 
 LESSON, EXERCISE = "lessons/01_first.ipynb", "kernels_student/conv2d.py"
 
@@ -35,6 +39,32 @@ def test_what_a_lesson_needs_is_reached_from_its_copy(course):
     assert (mine / "lessons" / "pictures.py").resolve() == course / "lessons" / "pictures.py"
     assert (mine / "lessons" / ".." / "benchmarks" / "data" / "ncu.json").read_text() == "[]"
     assert not (mine / "lessons" / ".hidden").exists()
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+
+
+def test_the_links_of_all_pages_work_from_the_copies(tmp_path):
+    """Does each relative link of a page below mine/ lead somewhere, as JupyterLab reads it: by its path alone?"""
+    for name in ("lessons", "kernels_student", "kernels_ref", "benchmarks", "docs", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    prepare(tmp_path)
+    pages = [
+        Path(folder, name)
+        for folder, _, names in os.walk(tmp_path / "mine", followlinks=True)
+        for name in names
+        if name.endswith((".md", ".ipynb"))
+    ]
+    assert {page.name for page in pages} >= {"INSTRUCTORS.md", "TRUST.md", "GLOSSARY.md", "01_naive_conv.ipynb"}
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        if page.suffix == ".ipynb":
+            text = "\n".join("".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "markdown")
+        for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+            target = (match[1] or match[2]).partition("#")[0]
+            if target and "://" not in target and not target.startswith("mailto:"):
+                assert os.path.exists(os.path.normpath(page.parent / target)), f"{page}: {target}"
+    assert not {"grader", "simt"} & set(os.listdir(tmp_path / "mine"))  # Python in a terminal there would import them
 
 
 def test_an_unchanged_copy_follows_the_course_and_a_changed_one_is_kept(course):
