@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,10 @@ LINKED = (
     *("benchmarks", "docs", "kernels_ref"),
     *("tests/specimens/WORDS.md", "tests/specimens/honest", "tests/test_rooms.py"),
 )
+UNKNOWN = ""  # in RECORD: a copy that may be the student's or an old version of the course's
 PATIENCE = 10  # seconds for another JupyterLab that is being started
+GIT_SECONDS = 20  # for one command
+VERSIONS = 100  # of a file in the course's history that a copy is compared with, the newest first
 
 
 class WorkingCopyError(Exception):
@@ -34,12 +38,13 @@ class WorkingCopyError(Exception):
 
 def prepare(course: Path) -> list[str]:
     """Make or update the copies in a course's folder. Return a sentence for each that the student has changed and whose
-    original is newer or gone, and which is kept, and for each that was damaged. Raises WorkingCopyError.
+    original is newer or gone, and which is kept, and for each that was damaged, the record among them. Raises
+    WorkingCopyError.
     """
-    with _opened(course) as record:
+    with _opened(course) as (record, news):
         _link(course)
         originals = _list_originals(course)
-        news = _leave_behind(course, record, {_name(course, original) for original in originals})
+        news += _leave_behind(course, record, {_name(course, original) for original in originals})
         for original in originals:
             name = _name(course, original)
             copy, new = course / MINE / name, _digest(original)
@@ -55,6 +60,11 @@ def prepare(course: Path) -> list[str]:
                 if own != new:
                     _copy(original, copy)
                 record[name] = new
+            elif made_from == UNKNOWN and own != new:
+                news.append(
+                    f"{name} differs from the course's version, and it is not known whether you have changed it. Yours "
+                    "is kept: 'Reset to the Course's Version' in JupyterLab's File menu takes the course's."
+                )
             elif made_from != new and own != new:
                 news.append(
                     f"{name} has a newer version. You have changed yours, which is kept: 'Reset to the Course's "
@@ -73,7 +83,7 @@ def reset(course: Path, name: str) -> str:
     """
     if name not in {_name(course, original) for original in _list_originals(course)}:
         raise WorkingCopyError(f"The course has no file {name}: only its lessons and exercises can be reset.")
-    with _opened(course) as record:
+    with _opened(course) as (record, news):
         original, copy, kept = course / name, course / MINE / name, None
         new = _digest(original)
         if copy.is_file() and _digest(copy) not in (new, record.get(name)):
@@ -81,7 +91,7 @@ def reset(course: Path, name: str) -> str:
         _copy(original, copy)
         record[name] = new
     moved = f" Yours is {kept}." if kept else ""
-    return f"{name} is the course's version again.{moved}"
+    return " ".join([f"{name} is the course's version again.{moved}", *news])
 
 
 def find_course(folder: Path) -> Path:
@@ -96,7 +106,7 @@ def find_exercise(course: Path, name: str) -> Path | None:
     file = f"kernels_student/{name}.py"
     copy = course / MINE / file
     try:
-        made_from = _read_record(course / MINE / RECORD).get(file)
+        made_from = (_read_record(course / MINE / RECORD) or {}).get(file)
         changed = copy.is_file() and _digest(copy) != (made_from or _digest(course / file))
     except OSError:
         return None
@@ -109,10 +119,10 @@ def name_both(copy: Path) -> str:
     if copy.parent.parent.name != MINE:
         return ""
     try:
-        made_from, own = _read_record(course / MINE / RECORD).get(name), _digest(course / name)
+        made_from, own = (_read_record(course / MINE / RECORD) or {}).get(name), _digest(course / name)
     except OSError:
         return ""
-    if made_from in (None, own):
+    if made_from in (None, UNKNOWN, own):
         return ""
     return f"This is {MINE}/{name}. {name} has changed, too, and was not graded."
 
@@ -166,16 +176,18 @@ def _link(course: Path) -> None:
 
 
 @contextlib.contextmanager
-def _opened(course: Path) -> Iterator[dict[str, str]]:
-    """Lock the copies and give their record, which is written afterwards."""
+def _opened(course: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Lock the copies and yield their record, which is written afterwards, and a sentence if it was damaged."""
     from filelock import FileLock, Timeout  # here: `grader check` only asks for a file
 
     folder = course / MINE
     try:
         folder.mkdir(exist_ok=True)
         with FileLock(folder / ".lock", timeout=PATIENCE):
-            record = _read_record(folder / RECORD)
-            yield record
+            record, news = _read_record(folder / RECORD), []
+            if record is None:
+                record, news = _recover(course)
+            yield record, news
             _write(folder / RECORD, json.dumps(record, indent=1).encode())
     except Timeout:
         raise WorkingCopyError(f"{folder} is in use by another program.") from None
@@ -185,32 +197,75 @@ def _opened(course: Path) -> Iterator[dict[str, str]]:
         raise WorkingCopyError(f"{place} cannot be written ({reason}): move it away and start again.") from None
 
 
-def _read_record(file: Path) -> dict[str, str]:
-    """Return the record; empty if there is none or it is damaged: copies that differ then count as changed."""
+def _read_record(file: Path) -> dict[str, str] | None:
+    """Return the record; None if there is none or it is damaged."""
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or not all(isinstance(value, str) for value in record.values()):
+        return None
+    return record
+
+
+def _recover(course: Path) -> tuple[dict[str, str], list[str]]:
+    """Return a new record of the copies that there are, and a sentence if there was one before, which is moved to
+    mine/kept/. A copy that is a version of the course's file in its history was made from that one.
+    """
+    record = {}
+    for original in _list_originals(course):
+        name = _name(course, original)
+        copy = course / MINE / name
+        if copy.is_file():
+            own = _digest(copy)
+            record[name] = own if own == _digest(original) or own in _list_earlier(course, name) else UNKNOWN
+    file, what = course / MINE / RECORD, f"{MINE}/{RECORD}, the record of what your copies were made from,"
+    if os.path.lexists(file):
+        return record, [f"{what} was damaged. It was moved to {_keep(course, file)}, and a new one was written."]
+    return record, [f"{what} was missing. A new one was written."] if record else []
+
+
+def _list_earlier(course: Path, name: str) -> Iterator[str]:
+    """Yield the digests of a file's versions in the course's history, the newest first; none without git."""
+    for commit in _run_git(course, "log", f"--max-count={VERSIONS}", "--format=%H", "--", name).split():
+        if content := _run_git(course, "show", f"{commit.decode()}:./{name}"):
+            yield _digest_content(name, content)
+
+
+def _run_git(course: Path, *words: str) -> bytes:
+    """Return what a command of git prints; nothing if it fails."""
+    try:
+        done = subprocess.run(["git", *words], cwd=course, capture_output=True, check=False, timeout=GIT_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    return b"" if done.returncode else done.stdout
 
 
 def _digest(file: Path) -> str:
+    """Return the SHA-256 of what a student may write in a file, as _digest_content does."""
+    return _digest_content(file.name, file.read_bytes())
+
+
+def _digest_content(name: str, content: bytes) -> str:
     """Return the SHA-256 of what a student may write in a file, whatever ends its lines: of a notebook, which
     JupyterLab writes anew when it is only opened, the cells without their outputs.
     """
-    cells = _read_cells(file)
-    content = file.read_bytes() if cells is None else json.dumps(cells).encode()
+    cells = _parse_cells(content) if name.endswith(".ipynb") else None
+    content = content if cells is None else json.dumps(cells).encode()
     return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def _read_cells(file: Path) -> list[tuple[str, str]] | None:
     """Return kind and source of a notebook's cells; None of another file, or a damaged one."""
-    if file.suffix != ".ipynb":
-        return None
+    return _parse_cells(file.read_bytes()) if file.suffix == ".ipynb" else None
+
+
+def _parse_cells(content: bytes) -> list[tuple[str, str]] | None:
+    """Return kind and source of a notebook's cells; None of a damaged one."""
     try:
-        cells = json.loads(file.read_bytes())["cells"]
+        cells = json.loads(content)["cells"]
         return [(cell["cell_type"], "".join(cell["source"]).replace("\r\n", "\n")) for cell in cells]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 

@@ -234,3 +234,63 @@ def test_git_pull_meets_no_change_of_the_student(course):
     (course / "mine" / LESSON).write_text("the student's")
     (course / "mine" / EXERCISE).write_text("the student's")
     assert git("status", "--porcelain") == ""
+
+
+def commit(course):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q"], cwd=course, check=True)
+    subprocess.run(["git", "add", "-f", "lessons", "kernels_student"], cwd=course, check=True)
+    subprocess.run([*git, "commit", "-qm", "a version"], cwd=course, check=True)
+
+
+DAMAGES = {
+    "empty": b"",
+    "cut off": b'{"lessons/01_first.ipynb": "a8',
+    "a list": b"[]",
+    "a number": b'{"lessons/01_first.ipynb": 5}',
+    "other bytes": b"\xff\x00",
+    "deep": b"[" * 100_000,
+    "missing": None,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_record_is_made_anew_from_the_course_s_history(course, damage):
+    """Does an old version still follow the course, does the student's work stay, and is the damage reported once?"""
+    (course / LESSON).write_text(notebook("1 + 1"))
+    commit(course)
+    prepare(course)
+    (course / "mine" / EXERCISE).write_text("my work")
+    for name in (LESSON, EXERCISE):
+        (course / name).write_text(notebook("newer"))
+    commit(course)
+    record = course / "mine" / ".originals.json"
+    record.unlink()
+    if DAMAGES[damage] is not None:
+        record.write_bytes(DAMAGES[damage])
+    about, unknown = prepare(course)
+    assert "was missing" in about if damage == "missing" else "was damaged. It was moved to mine/kept/" in about
+    kept = course / "mine" / "kept" / ".originals_1.json"
+    assert kept.read_bytes() == DAMAGES[damage] if damage != "missing" else not kept.exists()
+    assert unknown.startswith(f"{EXERCISE} differs from the course's version, and it is not known whether you have")
+    assert (course / "mine" / LESSON).read_text() == notebook("newer")
+    assert (course / "mine" / EXERCISE).read_text() == "my work"
+    assert prepare(course) == [unknown]
+    assert find_exercise(course, "conv2d") == course / "mine" / EXERCISE
+    assert reset(course, EXERCISE).endswith("Yours is mine/kept/conv2d_1.py.")
+    assert prepare(course) == [] and find_exercise(course, "conv2d") is None
+
+
+def test_a_damaged_record_without_a_history_loses_nothing(course):
+    """Are all copies that differ kept, and is it said of each that it may be an old version?"""
+    prepare(course)
+    for name in (LESSON, EXERCISE):
+        (course / name).write_text("newer")
+    (course / "mine" / ".originals.json").write_text("{")
+    news = prepare(course)
+    assert len(news) == 3 and all("it is not known whether you have changed it" in words for words in news[1:])
+    assert (course / "mine" / LESSON).read_text() == "{}" and (course / "mine" / EXERCISE).read_text() == "empty"
+    (course / "mine" / ".originals.json").write_text("{")
+    words = reset(course, EXERCISE)
+    assert "Yours is mine/kept/conv2d_1.py. mine/.originals.json" in words and "was damaged." in words
+    assert (course / "mine" / "kept" / "conv2d_1.py").read_text() == "empty"
