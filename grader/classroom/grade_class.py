@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from grader.classroom.journal import Journal
 from grader.classroom.judge import Order
 from grader.verdict import Outcome, Verdict
 
+OTHER_OPTIONS = "another --device or --timeout"  # why a verdict was made again
 MOST_IN_A_ROW = 5  # gradings that fail one after another, from which on the machine is at fault
 
 
@@ -24,8 +25,9 @@ class MachineError(Exception):
 class Options:
     """How a class is graded; the fields are those of grading.grade().
 
-    seconds: limit for one step of a submission. because: why it is graded again. send_model: whether an order contains
-    the problem's file, because other machines may not have it.
+    seconds: limit for one step of a submission. because: why all are graded again. send_model: whether an order
+    contains the problem's file, because other machines may not have it. again: the keys of those that are graded again
+    because their verdicts are for another device or time limit.
     """
 
     device: str | None = None
@@ -33,6 +35,7 @@ class Options:
     seconds: float = 20.0
     because: str = ""
     send_model: bool = False
+    again: Collection[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +70,7 @@ def grade_all(
         else:
             in_a_row += 1
         if step.verdict is not None:
-            verdicts.add(key, step.verdict, options.because)
+            verdicts.add(key, step.verdict, OTHER_OPTIONS if key in options.again else options.because)
         yield step
         if in_a_row >= min(MOST_IN_A_ROW, len(gradings)) and in_a_row > 1:
             raise MachineError(

@@ -23,7 +23,7 @@ class Chosen:
 
     jobs: int | None
     device: str | None
-    timeout: float
+    timeout: float | None  # None: not given
     allow_unsandboxed: bool
     scheduler: str | None
     slurm: bool

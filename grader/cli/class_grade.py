@@ -7,15 +7,16 @@ import functools
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from grader.cli.class_engine import Chosen, open_engine
-from grader.cli.options import course_option
+from grader.cli.options import check_seconds, course_option
 from grader.cli.statuses import CANNOT, INTERRUPTED
+from grader.verdict import USUAL_TIMEOUT, Outcome, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +44,9 @@ def _grading_options(command):
             "--timeout",
             metavar="SECONDS",
             type=click.FloatRange(0.1, 86400),
-            default=20.0,
-            show_default=True,
-            help="Limit for each step of a submission, without compilers; all together have 30 times it.",
+            callback=check_seconds,
+            help="Limit for each step of a submission, without compilers; all together have 30 times it.  "
+            f"[default: {USUAL_TIMEOUT:g}]",
         ),
         click.option("--allow-unsandboxed", is_flag=True, help="Run submissions even where no sandbox protects you."),
         click.option("--scheduler", metavar="ADDRESS", help="Grade on the workers of this dask scheduler."),
@@ -62,7 +63,9 @@ def _grading_options(command):
 def grade_class(folder: Path, **options: Any) -> None:
     """Grade every attempt that has no verdict yet; the same file of several students once.
 
-    Each verdict is kept at once: after Ctrl-C, or if a process is killed, the same command resumes.
+    With --device, a verdict from the other one counts as none; with --timeout, one with a longer limit, and one that a
+    shorter limit decided. Without these options every verdict counts. Each verdict is kept at once: after
+    Ctrl-C, or if a process is killed, the same command resumes.
 
     Exit status 2 if course.toml or roster.csv cannot be used, 3 if class.db cannot, or if the machine could not grade
     some; 130 after Ctrl-C.
@@ -71,9 +74,11 @@ def grade_class(folder: Path, **options: Any) -> None:
     with _opened(folder) as (journal, course, _):
         _prepare(chosen, course)
         gradings, done = _find_gradings(journal, course, folder)
-        left = [one for key, one in gradings.items() if key not in done]
-        click.echo(f"{len(gradings) - len(left)} of {len(gradings)} have a verdict already.", err=True)
-        _run(journal, course, left, chosen)
+        again = {key for key in gradings if key in done and not done[key].holds_for(chosen.device, chosen.timeout)}
+        left = [one for key, one in gradings.items() if key not in done or key in again]
+        others = f" {len(again)} more were graded on another device or with another time limit." if again else ""
+        click.echo(f"{len(gradings) - len(left)} of {len(gradings)} have a verdict already.{others}", err=True)
+        _run(journal, course, left, chosen, again=again)
 
 
 @click.command(name="regrade")
@@ -120,13 +125,14 @@ def _opened(folder: Path) -> Iterator[tuple[Journal, Course, Callable[[], Gradeb
 
 def _find_gradings(
     journal: Journal, course: Course, folder: Path, attempts: list[Kept] | None = None
-) -> tuple[dict[str, Grading], set[str]]:
-    """Return the gradings that attempts need, and the keys of those that have a verdict."""
+) -> tuple[dict[str, Grading], dict[str, Verdict]]:
+    """Return the gradings that attempts need, and the last verdicts by key, except those of the grader's own errors."""
     from grader.classroom.gradings import Verdicts, make_gradings
 
     verdicts = Verdicts(journal)
     every = journal.attempts() if attempts is None else attempts
-    return make_gradings(every, course, folder, verdicts.read_secret()), verdicts.read_keys()
+    done = {key: one.verdict for key, one in verdicts.read_last().items() if one.verdict.outcome is not Outcome.error}
+    return make_gradings(every, course, folder, verdicts.read_secret()), done
 
 
 def _prepare(chosen: Chosen, course: Course) -> None:
@@ -144,8 +150,18 @@ def _prepare(chosen: Chosen, course: Course) -> None:
         sys.exit(0)
 
 
-def _run(journal: Journal, course: Course, gradings: list[Grading], chosen: Chosen, because: str = "") -> None:
-    """Carry out gradings with a bar, say what became of them, and exit if the machine could not grade some."""
+def _run(
+    journal: Journal,
+    course: Course,
+    gradings: list[Grading],
+    chosen: Chosen,
+    because: str = "",
+    again: Collection[str] = (),
+) -> None:
+    """Carry out gradings with a bar, say what became of them, and exit if the machine could not grade some.
+
+    because: why all are graded again. again: the keys of those with a verdict for other options.
+    """
     from rich.console import Console
 
     from grader.classroom.grade_class import MachineError, Options, grade_all
@@ -163,9 +179,10 @@ def _run(journal: Journal, course: Course, gradings: list[Grading], chosen: Chos
             options = Options(
                 engine.device,
                 not chosen.allow_unsandboxed,
-                chosen.timeout,
+                USUAL_TIMEOUT if chosen.timeout is None else chosen.timeout,
                 because,
                 bool(chosen.scheduler or chosen.slurm),
+                again,
             )
             with _Bar(console, len(gradings)) as bar:
                 for step in grade_all(journal, gradings, engine.executor, options, engine.at_once, engine.task):

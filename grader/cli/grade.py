@@ -16,7 +16,7 @@ from grader.cli.first_use import lint_on_first_use
 from grader.cli.options import DEFAULT_GPU, FileCommand, ProblemFile, check_seconds, gpu_option, parse_setting
 from grader.cli.statuses import CANNOT, FAILED, INTERRUPTED, NOT_ATTEMPTED, PASSED, USAGE, worst
 from grader.paths import KERNELS_REF, find_real_path
-from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
+from grader.verdict import USUAL_TIMEOUT, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ class Options:
     device: str | None
     seed: int | None
     require_sandbox: bool
-    timeout: float = 20.0
+    timeout: float = USUAL_TIMEOUT
     folder: Path | None = None
     gpu: str = DEFAULT_GPU
 
@@ -93,8 +93,10 @@ class Options:
 @click.option(
     "--resume",
     is_flag=True,
-    help="Continue --json FILE: a submission that has a verdict there, for the same bytes, problem file and --set, is "
-    "not graded again, unless the grader could not finish it.",
+    help="Continue --json FILE: a submission that has a verdict there is not graded again, unless the grader could not "
+    "finish it, or its bytes, the problem file or an option that changes the verdict are others: --set, --gpu of a "
+    "prediction, a shorter --timeout, a longer one after a time limit, --seed and --device if they are given, or a "
+    "sandbox that is now required.",
 )
 @click.option(
     "--require-sandbox",
@@ -109,7 +111,7 @@ class Options:
     metavar="SECONDS",
     type=click.FloatRange(min=0.1, max=DAY),
     callback=check_seconds,
-    default=20.0,
+    default=USUAL_TIMEOUT,
     show_default=True,
     help="Limit for the import, for ModelNew(...) and for each case, without compilers; all together have 30 times it.",
 )
@@ -247,7 +249,18 @@ def _grade_all(
 def _find_earlier(writer: VerdictWriter, path: Path, options: Options) -> Verdict | None:
     """Return the verdict of an earlier run on this file that grading it again would repeat."""
     name, digest = _exercise_name(path, options), _problem_digest(path, options)
-    return writer.find_earlier(path, name, digest, options.overrides, options.seed, options.device, options.folder)
+    return writer.find_earlier(
+        path,
+        name,
+        digest,
+        options.overrides,
+        options.seed,
+        options.device,
+        options.folder,
+        timeout=options.timeout,
+        gpu=options.gpu,
+        sandboxed=options.require_sandbox,
+    )
 
 
 def _grade_one(path: Path, errors: Console, options: Options) -> tuple[Verdict | None, int, str]:

@@ -98,8 +98,8 @@ def parse_setting(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def check_seconds(_context: click.Context, _parameter: click.Parameter, value: float) -> float:
+def check_seconds(_context: click.Context, _parameter: click.Parameter, value: float | None) -> float | None:
     """Return a number of seconds unchanged. Raises BadParameter for NaN, which click's ranges let through."""
-    if math.isnan(value):
+    if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not a number of seconds.")
     return value

@@ -251,6 +251,7 @@ def _make_verdict(context: Context, seconds: float) -> Verdict:
         seconds=round(seconds, 3),
         sandbox=context.process.description if context.process else sandbox.NOT_RUN,
         output=context.printed()[-PRINTED_CHARACTERS:],
+        timeout=context.request.limits.own,
     )
 
 

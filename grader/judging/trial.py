@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from grader.verdict import Evidence, Reason, StageName
+from grader.verdict import USUAL_TIMEOUT, Evidence, Reason, StageName
 
 if TYPE_CHECKING:
     import torch
@@ -38,7 +38,7 @@ class Limits:
     together. build: all compilers together. kernel: one launch on the CPU.
     """
 
-    own: float = 20.0
+    own: float = USUAL_TIMEOUT
     build: float = 600.0
 
     @property

@@ -16,6 +16,7 @@ import msgspec
 
 from grader.source import contract
 from grader.verdict import SCHEMA, Outcome, Verdict, from_json, spelled, to_json
+from grader.worker.levels import is_unprotected
 
 BEGINS = f'{{"schema":"{SCHEMA.rpartition("/")[0]}/'.encode()  # as to_json writes it
 
@@ -91,13 +92,23 @@ class VerdictWriter:
         seed: int | None,
         device: str | None,
         folder: Path | None = None,
+        timeout: float | None = None,
+        gpu: str | None = None,
+        sandboxed: bool = False,
     ) -> Verdict | None:
         """Return the earlier verdict that grading this file again would repeat, or None. Outdated verdicts on the same
-        file, problem and settings are removed from `earlier`. folder: as for contract.read.
+        file, problem and settings are removed from `earlier`. folder: as for contract.read. timeout, gpu: as for
+        Verdict.holds_for. sandboxed: whether a verdict without a sandbox is not to be repeated.
         """
         matching = [old for old in self.earlier if _concerns(old, path, problem, settings)]
         sha256 = contract.read(path, folder)[0].sha256 if matching else ""
-        valid = [old for old in matching if _is_valid(old, sha256, problem_sha256, seed, device)][-1:]
+        valid = [
+            old
+            for old in matching
+            if _is_valid(old, sha256, problem_sha256, seed)
+            and old.holds_for(device, timeout, gpu)
+            and not (sandboxed and is_unprotected(old.sandbox))
+        ][-1:]
         self.earlier = [
             old for old in self.earlier if not any(old is one for one in matching) or any(old is one for one in valid)
         ]
@@ -218,8 +229,8 @@ def _concerns(old: Verdict, path: Path, problem: str, settings: dict[str, str]) 
     )
 
 
-def _is_valid(old: Verdict, sha256: str, problem_sha256: str, seed: int | None, device: str | None) -> bool:
-    """Return whether grading again would repeat the verdict: same submission, problem, seed and device, no error.
+def _is_valid(old: Verdict, sha256: str, problem_sha256: str, seed: int | None) -> bool:
+    """Return whether a verdict is on the same submission, problem and seed, and no error.
 
     A verdict without the problem's hash, as older graders wrote it, is not valid.
     """
@@ -227,5 +238,4 @@ def _is_valid(old: Verdict, sha256: str, problem_sha256: str, seed: int | None, 
         return False
     if (old.submission.sha256, old.problem_sha256) != (sha256, problem_sha256):
         return False
-    ran_on = "cpu" if old.device.startswith("cpu (") else "cuda"
-    return seed in (None, old.seed) and device in (None, ran_on)
+    return seed in (None, old.seed)

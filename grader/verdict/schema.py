@@ -374,6 +374,10 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fie
     prediction: Prediction | None = None
 
 
+TIMEOUTS = {Reason.build_timeout, Reason.timeout, Reason.kernel_timeout}
+USUAL_TIMEOUT = 20.0  # seconds, of verdicts that do not name theirs
+
+
 class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The file that was graded. sha256: of its bytes; empty if it could not be read."""
 
@@ -382,7 +386,10 @@ class Submission(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The whole result of grading one submission. seconds: wall clock; device: e.g. "cpu (simt)"."""
+    """The whole result of grading one submission. seconds: wall clock; device: e.g. "cpu (simt)".
+
+    timeout: the limit in seconds for the submission's import and each of its steps; None in those of older graders.
+    """
 
     schema: str = SCHEMA
     problem: str
@@ -397,6 +404,20 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     output: str = ""  # the end of what the program printed
     settings: dict[str, str] = {}  # the problem's literals that --set replaced, as text
     problem_sha256: str = ""  # of the problem file's bytes, set by `grader grade`; else empty
+    timeout: float | None = None
+
+    def holds_for(self, device: str | None, timeout: float | None, gpu: str | None = None) -> bool:
+        """Return whether grading the same file with these options would repeat this verdict; None: with any value.
+
+        device: "cpu" or "cuda". timeout: a longer one changes nothing but a verdict that a time limit decided. gpu: of
+        the prediction, if there is one.
+        """
+        ran_on = "cpu" if self.device.startswith("cpu (") else "cuda"
+        limit = USUAL_TIMEOUT if self.timeout is None else self.timeout
+        reasons = {one.reason for stage in self.stages for one in (stage, *stage.cases)}
+        in_time = timeout in (None, limit) or (timeout > limit and not reasons & TIMEOUTS)
+        predicted = {stage.prediction.gpu for stage in self.stages if stage.prediction}
+        return device in (None, ran_on) and in_time and (gpu is None or predicted <= {gpu})
 
     def stage(self, name: StageName | str) -> Stage:
         """Return the stage of that name. Raises KeyError if the verdict has none."""

@@ -1,5 +1,6 @@
 """Is each file that a class handed in graded once, and each verdict kept, whatever fails?"""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,16 +9,20 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from grader.classroom import executor
 from grader.classroom.collect import Attempt
 from grader.classroom.grade_class import MOST_IN_A_ROW, MachineError, Options, grade_all
 from grader.classroom.gradings import Verdicts, make_gradings
 from grader.classroom.journal import Journal
-from grader.classroom.judge import NAME
+from grader.classroom.judge import NAME, Order
+from grader.cli.class_engine import Engine
+from grader.cli.main import cli
 from grader.paths import KERNELS_REF, ROOT
-from grader.verdict import Outcome
-from tests.grader.classroom.class_folder import CannedExecutor, make_class
+from grader.verdict import Outcome, Reason, Status, Verdict
+from tests.grader.classroom import class_folder
+from tests.grader.classroom.class_folder import CannedExecutor, make_class, make_verdict
 
 OPTIONS = Options(device="cpu")
 
@@ -94,6 +99,41 @@ def test_what_the_machine_could_not_grade_is_graded_later(tmp_path):
         last = Verdicts(journal).read_last()
         assert all(one.verdict.outcome is Outcome.passed for one in last.values())
         assert sorted(one.because for one in last.values()) == ["", "a doubt", "a doubt"]
+
+
+def test_a_verdict_counts_until_another_device_or_time_limit_is_given(tmp_path, monkeypatch):
+    """Is a file graded again with another --device, a shorter --timeout, or a longer one after a time limit, with the
+    reason; and are all verdicts kept without these options?
+    """
+    executed = CannedExecutor()
+
+    def make(order: Order, what: Outcome) -> Verdict:
+        verdict = make_verdict(order, what)
+        verdict.device = "NVIDIA H200" if order.device == "cuda" else "cpu (x86_64, 2 cores)"
+        verdict.timeout = order.seconds
+        if order.data == b"slow" and order.seconds < 30:
+            verdict.outcome, verdict.stages[2].status = Outcome.failed, Status.failed
+            verdict.stages[2].reason = Reason.timeout
+        return verdict
+
+    def count(*options: str) -> int:
+        executed.orders.clear()
+        result = CliRunner().invoke(cli, ["class", "grade", "--course", str(tmp_path), *options])
+        assert result.exit_code == 0, result.output
+        return len(executed.orders)
+
+    monkeypatch.setattr(class_folder, "make_verdict", make)
+    engine = lambda chosen, *_: contextlib.nullcontext(Engine(executed, 1, executor.carry_out, chosen.device, ""))  # noqa: E731
+    monkeypatch.setattr("grader.cli.class_grade.open_engine", engine)
+    with make_class(tmp_path, [attempt("ada", "quick"), attempt("bob", "slow")]):
+        pass
+    assert count("--device", "cpu") == 2 and count("--device", "cpu") == 0 and count() == 0
+    assert count("--timeout", "20") == 0 and count("--timeout", "60") == 1 and count() == 0
+    assert count("--timeout", "5") == 2 and count() == 0
+    assert count("--device", "cuda") == 2 and count("--device", "cuda", "--timeout", "60") == 1
+    with Journal(tmp_path) as journal:
+        rows = journal.read("SELECT because FROM verdicts")
+    assert [because for (because,) in rows] == ["", "", *["another --device or --timeout"] * 6]
 
 
 def test_a_failing_machine_stops_the_run(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from grader.cli import grade as grade_command
 from grader.cli import statuses
-from grader.verdict import Outcome, Reason
+from grader.verdict import Outcome, Prediction, Reason
 from grader.worker import sandbox
 from tests.grader.cli.commands import grade, shell, verdicts
 from tests.grader.scaffold import RIGHT
@@ -141,6 +141,47 @@ def test_resume_grades_again_after_other_options(written, problem, tmp_path):
     assert [(made.settings, made.seed) for made in verdicts(out)] == [({}, 1), ({"batch_size": "2"}, 1)]
     grade(*options, "--seed", 2)
     assert [(made.settings, made.seed) for made in verdicts(out)] == [({"batch_size": "2"}, 1), ({}, 2)]
+
+
+def test_resume_grades_again_where_an_option_changes_the_verdict(written, problem, tmp_path, monkeypatch):
+    """Another --gpu, a shorter --timeout, a longer one after a time limit, and a sandbox that is now required: is each
+    graded again, and nothing that would only be repeated?
+    """
+    from grader.judging import grading as judge
+
+    out, graded, prediction = tmp_path / "out.json", [], {}
+    real = judge.grade
+
+    def canned(path, **options):
+        graded.append(options["limits"].own)
+        made = real(path, **options)
+        made.timeout, made.sandbox = options["limits"].own, prediction.get("sandbox", made.sandbox)
+        made.stages[-1].prediction = prediction["of"](options["predict"])
+        made.stages[-1].reason = prediction.get("reason", made.stages[-1].reason)
+        return made
+
+    def predict(gpu):
+        return Prediction(gpu=gpu, sizes=[[1]], ms=1.0, low=1.0, high=1.0, limit="DRAM", bound_ms=1.0, launches=[])
+
+    def count(*options):
+        graded.clear()
+        grade(written(""), "--problem", problem, "--json", out, "--resume", *options)
+        assert len(verdicts(out)) == 1  # the old one is replaced
+        return len(graded)
+
+    monkeypatch.setattr("grader.judging.grading.grade", canned)
+    prediction["of"] = predict
+    assert count("--gpu", "T4") == 1 and count("--gpu", "tesla t4") == 0
+    assert count() == 1 and count("--gpu", "H200") == 0
+    assert count("--timeout", 60) == 0 and count("--timeout", 5) == 1 and count("--timeout", 5) == 0
+    prediction["reason"] = Reason.timeout
+    assert count("--timeout", 4) == 1 and count("--timeout", 4) == 0 and count("--timeout", 30) == 1
+    prediction["sandbox"] = "none: nothing works here"
+    assert count("--timeout", 60) == 1 and count("--timeout", 60) == 0
+    prediction["sandbox"] = "bubblewrap"
+    assert count("--timeout", 60, "--require-sandbox") == 1 and count("--timeout", 60, "--require-sandbox") == 0
+    prediction["of"] = lambda gpu: None
+    assert count("--gpu", "T4", "--timeout", 60) == 1 and count("--gpu", "A100", "--timeout", 60) == 0
 
 
 def test_resume_keeps_the_verdicts_on_others(written, problem, tmp_path):

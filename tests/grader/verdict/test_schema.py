@@ -126,3 +126,45 @@ def test_stages_amount_to_an_outcome(statuses, reason, outcome):
 def test_the_reason_is_that_of_the_first_stage_that_did_not_pass():
     assert made().reason is Reason.wrong_values
     assert made(stages=made().stages[:1]).reason is None
+
+
+CPU = "cpu (x86_64, 2 cores)"
+
+
+@pytest.mark.parametrize(
+    "reason, made_with, timeout, holds",
+    [
+        (Reason.wrong_values, 20.0, 20.0, True),
+        (Reason.wrong_values, 20.0, 60.0, True),
+        (Reason.wrong_values, 20.0, 5.0, False),
+        (Reason.timeout, 20.0, 20.0, True),
+        (Reason.timeout, 20.0, 60.0, False),
+        (Reason.kernel_timeout, 20.0, 60.0, False),
+        (Reason.build_timeout, None, 60.0, False),  # an older grader's, whose limit was the usual one
+        (Reason.wrong_values, None, 60.0, True),
+        (Reason.timeout, 60.0, None, True),
+    ],
+)
+def test_a_verdict_holds_until_another_time_limit_could_change_it(reason, made_with, timeout, holds):
+    one = made(device=CPU, timeout=made_with)
+    one.stages[1].reason = reason
+    assert one.holds_for(None, timeout) is holds
+
+
+def test_a_time_limit_of_one_case_counts():
+    one = made(device=CPU, timeout=20.0)
+    one.stages[1].cases = [verdict.CaseResult(name="odd", status=Status.failed, reason=Reason.timeout)]
+    assert one.holds_for("cpu", 20.0) and not one.holds_for("cpu", 30.0)
+
+
+def test_a_verdict_holds_on_its_device_and_for_its_prediction():
+    for device, ran_on, other in ((CPU, "cpu", "cuda"), ("NVIDIA H200", "cuda", "cpu")):
+        assert made(device=device).holds_for(None, None) and made(device=device).holds_for(ran_on, None)
+        assert not made(device=device).holds_for(other, None)
+    prediction = verdict.Prediction(
+        gpu="T4", sizes=[[1]], ms=1.0, low=1.0, high=1.0, limit="DRAM", bound_ms=1.0, launches=[]
+    )
+    fast = Stage(name=StageName.fast, status=Status.skipped, prediction=prediction)
+    assert made(stages=[fast]).holds_for(None, None, "T4") and made(stages=[fast]).holds_for(None, None)
+    assert not made(stages=[fast]).holds_for(None, None, "H200")
+    assert made().holds_for(None, None, "H200")  # failed: nothing was predicted
