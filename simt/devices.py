@@ -49,7 +49,9 @@ DEVICES = {
     )
 }
 
-DEFAULT = "T4"  # the smallest limits: a launch that fits here fits on every device
+# The smallest limits of a block: a launch within them runs on every device, except a cooperative one, whose blocks need
+# more multiprocessors than the laptop's GPU has.
+DEFAULT = "T4"
 
 
 class UnknownDevice(ValueError):

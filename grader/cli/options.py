@@ -39,7 +39,8 @@ gpu_option = click.option(
     show_default=True,
     metavar="NAME",
     callback=check_gpu,
-    help="The GPU whose time is predicted where this machine has none.",
+    help="The GPU whose time is predicted where this machine has none. Launches have the limits of a T4, whichever it "
+    "is.",
 )
 
 

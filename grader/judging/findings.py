@@ -17,6 +17,7 @@ from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
 from grader.worker import claims, protocol
 from grader.worker.client import Gone, Late
 from grader.worker.protocol import Failure, Found, Note
+from simt.devices import DEFAULT
 from simt.errors import NoCompiler
 from simt.toolchain import cache, compilers
 
@@ -205,9 +206,16 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     message = message[:1].upper() + message[1:]
     if reason is Reason.race and line:
         message = _advise_atomic(message, line, source) or _over_passes(message, line, source)
+    if reason is Reason.launch_error and NAMES_DEVICE.search(message):
+        message = f"{message} {WHY_ITS_LIMITS}{FITS_ALL if ' per block' in message else '.'}"
     fatal = failure.broken or reason is Reason.kernel_timeout  # each further case would take the whole limit again
     return Finding(reason, _clip(message, KERNEL_TEXT) + _explained(message, running=True), [evidence], fatal)
 
+
+# "the limit is 49,152 bytes on T4": simt's limits are those of its default GPU, not those of --gpu.
+NAMES_DEVICE = re.compile(rf" on {re.escape(DEFAULT)}\b")
+WHY_ITS_LIMITS = f"Without a GPU, a launch has the limits of the {DEFAULT}, whichever GPU the time is predicted for"
+FITS_ALL = ": a block within them fits every other GPU here."
 
 # "A reads …, which B writes in line 7 without a barrier in between. Put a `__syncthreads()` between the two."
 NO_BARRIER = " without a barrier in between."

@@ -3,7 +3,7 @@
 import pytest
 
 import simt
-from simt.devices import DEVICES, UnknownDevice, find_name, read_default
+from simt.devices import DEFAULT, DEVICES, UnknownDevice, find_name, read_default
 
 LAPTOP = "RTX 4060 Laptop"
 
@@ -99,3 +99,15 @@ def test_the_variable_names_the_default(monkeypatch, written, name):
     monkeypatch.setenv("SIMT_DEVICE", "B9000")
     with pytest.raises(UnknownDevice, match=r"^SIMT_DEVICE: The GPU 'B9000' is unknown\."):
         read_default()
+
+
+def test_the_default_has_the_smallest_limits_of_a_block():
+    """Does a block that fits the default GPU fit every other one?"""
+    limits = (
+        "threads_per_multiprocessor",
+        "registers_per_multiprocessor",
+        "shared_per_block",
+        "shared_per_block_optin",
+    )
+    for limit in (*limits, "shared_per_multiprocessor"):
+        assert getattr(DEVICES[DEFAULT], limit) == min(getattr(gpu, limit) for gpu in DEVICES.values()), limit

@@ -246,3 +246,36 @@ def test_the_largest_message_costs_the_judge_less_than_a_second(text):
             findings.of_failure(report, source, sources, "a case", protocol.Forward)
         longest = max(longest, time.process_time() - begun)
     assert longest < 1.0 and math.isfinite(longest)
+
+
+@pytest.mark.parametrize(
+    "message, more",
+    [
+        (
+            "its block (42, 38, 1) has 1,596 threads; the limit is 1,024 threads per block on T4.",
+            ": a block within them fits every other GPU here.",
+        ),
+        (
+            "it requests 90,000 bytes of shared memory per block; the limit is 49,152 bytes on T4, and 65,536 with "
+            "cudaFuncSetAttribute.",
+            ": a block within them fits every other GPU here.",
+        ),
+        ("a cooperative launch needs all of its 999 blocks on the device at once, but only 40 fit on T4.", "."),
+    ],
+)
+def test_a_limit_of_the_default_gpu_is_explained(message, more):
+    """Does the sentence on a launch say that --gpu changes no limit; and is nothing added where no GPU is named?"""
+    text = findings.of_check(
+        Found("unchecked_error", f"Kernel k was not launched: {message}", "k", "cuda_sources", 1, None, None),
+        SOURCE,
+        [],
+        None,
+    ).message
+    assert text.endswith(
+        f"{message} Without a GPU, a launch has the limits of the T4, whichever GPU the time is predicted for{more}"
+    )
+    other = message.replace("T4", "H200")
+    text = findings.of_check(
+        Found("unchecked_error", other, "k", "cuda_sources", 1, None, None), SOURCE, [], None
+    ).message
+    assert "whichever GPU" not in text
