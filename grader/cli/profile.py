@@ -9,13 +9,15 @@ import click
 
 from grader.cli.check import find_subject, subject_options
 from grader.cli.options import FileCommand, gpu_option
-from grader.cli.statuses import CANNOT, PASSED
+from grader.cli.statuses import CANNOT, NOT_ATTEMPTED, PASSED
+from grader.verdict import Outcome
 
 EXITS = """
 \b
 Exit status:
     0  the figures are shown
     2  wrong usage: there is no such file, problem or GPU
+    4  not attempted: a kernel is still the exercise as handed out
     3  a kernel cannot be counted
   130  interrupted
 """
@@ -56,9 +58,13 @@ def _show(count: Callable) -> int:
     """Print what `count` returns. Returns the exit status."""
     from grader.cli.parts import Printer
     from grader.notebook.check import CannotCheck
+    from grader.notebook.profile import NotAttempted
 
     try:
         Printer().print(count().parts(pictures=False))
+    except NotAttempted as error:
+        Printer(Outcome.not_attempted.value).print(error.parts)
+        return NOT_ATTEMPTED
     except CannotCheck as error:
         click.echo(str(error), err=True)
         return CANNOT

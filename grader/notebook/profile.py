@@ -18,9 +18,10 @@ from types import SimpleNamespace
 from grader.notebook import cells
 from grader.notebook.check import CannotCheck, Interrupted, find_gpu, find_subject
 from grader.problems import exercises
-from grader.reports import feedback
+from grader.reports import feedback, terminal
 from grader.reports.feedback import Code, Image, Table, Words
 from grader.source import contract
+from grader.verdict import EXPLANATIONS, Outcome, Reason
 from simt.own_torch import with_own_torch
 
 TIMEOUT_S = 180.0  # for one kernel, builds included
@@ -38,19 +39,45 @@ WORDS = {
 }
 
 
+class NotAttempted(CannotCheck):
+    """A kernel is still the exercise as handed out; str() is what grader.check shows of it."""
+
+    def __init__(self, exercise: str):
+        word, sentence = terminal.WORDS[Outcome.not_attempted], EXPLANATIONS[Reason.not_attempted]
+        self.parts = [Words(f"{exercise}: {word}", "title", Outcome.not_attempted.value), Words(sentence)]
+        super().__init__(feedback.as_text(self.parts))
+
+
 def profile(what, device: str = "H200", problem: str | Path | None = None) -> Profile:
     """Count one forward's requests and operations and predict its time on a GPU; where there is a GPU, measure it too.
 
     what, problem: as for grader.check. device: a GPU whose figures simt has (T4, A100, H100, H200, …). The problem's
     own sizes are used, reduced if the inputs would not fit into memory. Raises CannotCheck if the forward cannot be
-    counted, and Interrupted.
+    counted, NotAttempted for an exercise as handed out, and Interrupted.
     """
+    return _profile(_find_kernel(what, problem), find_gpu(device))
+
+
+def compare(a, b, device: str = "H200", problem: str | Path | None = None) -> Comparison:
+    """Return two profiles side by side, and what changed from a to b. Arguments as in profile."""
     device = find_gpu(device)
+    kernels = [_find_kernel(what, problem) for what in (a, b)]  # both, before one is counted
+    return Comparison(*(_profile(subject, device) for subject in kernels))
+
+
+def _find_kernel(what, problem: str | Path | None) -> cells.Subject:
+    """Return the kernel to count. Raises CannotCheck, and NotAttempted."""
     subject = find_subject(what, problem)
     if subject.problem_file is None:
         raise CannotCheck(f"The problem that {subject.name} answers is unknown. Give problem=.")
     if broken := contract.read(subject.path)[1]:
         raise CannotCheck(broken.message)
+    if exercises.is_untouched(subject.text, subject.problem):
+        raise NotAttempted(subject.problem)
+    return subject
+
+
+def _profile(subject: cells.Subject, device: str) -> Profile:
     found = _counted(subject, device)
     if "error" in found:
         where = f" (at {subject.where(found['line'])})" if found.get("line") else ""
@@ -58,11 +85,6 @@ def profile(what, device: str = "H200", problem: str | Path | None = None) -> Pr
             f"{subject.name} cannot be counted{where}: {found['error']} Run grader.check on it first: it explains more."
         )
     return Profile(subject, device, found, *_measured(subject))
-
-
-def compare(a, b, device: str = "H200", problem: str | Path | None = None) -> Comparison:
-    """Return two profiles side by side, and what changed from a to b. Arguments as in profile."""
-    return Comparison(profile(a, device, problem), profile(b, device, problem))
 
 
 def _counted(subject: cells.Subject, device: str) -> dict:
@@ -138,7 +160,7 @@ class Sum:
 class Profile:
     """Counters by kernel and line, the time, and pictures; displays itself.
 
-    launches: one dict per launch; total: their Sum. untouched: whether it is an exercise that has not been edited.
+    launches: one dict per launch; total: their Sum.
     """
 
     def __init__(self, subject: cells.Subject, device: str, found: dict, measured: list, untimed: str = ""):
@@ -146,7 +168,6 @@ class Profile:
         self.launches, self.lines = found["launches"], found["lines"]
         self.lowered, self.sizes = found["lowered"], found["sizes"]
         self._subject, self._sources = subject, found["sources"]
-        self.untouched = exercises.is_untouched(subject.text, subject.problem)
 
     @property
     def total(self) -> Sum:
@@ -199,9 +220,8 @@ class Profile:
     def parts(self, pictures: bool = True) -> list[object]:
         sizes = " and ".join("×".join(map(str, shape)) for shape in self.sizes)
         changed = "".join(f", {name} reduced to {value}" for name, value in self.lowered.items())
-        name = f"{self.name} (still as handed out)" if self.untouched else self.name
-        parts: list[object] = [Words(f"{name}: {time(self.total.seconds)} predicted on the {self.device}", "title")]
-        parts += [Words(UNTOUCHED, "lead")] if self.untouched else []
+        heading = f"{self.name}: {time(self.total.seconds)} predicted on the {self.device}"
+        parts: list[object] = [Words(heading, "title")]
         parts.append(Words(f"One forward for inputs of {sizes}{changed}. {caution(self.device)}", "soft"))
         parts.append(Table([_row(*one) for one in _alike(self.launches)], head=HEAD, numbers=range(2, len(HEAD) - 1)))
         if self.measured:
@@ -256,7 +276,6 @@ class Profile:
         return feedback.bundle(self.parts())
 
 
-UNTOUCHED = "This is still the exercise as handed out. The figures describe the incomplete code, not a working kernel."
 HEAD = (
     "kernel",
     "launch",
@@ -378,14 +397,7 @@ class Comparison:
         return parts + ([Image(picture) for picture in self.pictures] if pictures else [])
 
     def _heading(self, names: tuple[str, str]) -> str:
-        """Return which is faster, unless one is not written yet. Kernels of different problems are named with them."""
-        unwritten = list(dict.fromkeys(name for name, profile in zip(names, (self.a, self.b)) if profile.untouched))
-        if unwritten:
-            are = "is still the exercise" if len(unwritten) == 1 else "are still exercises"
-            return (
-                f"{' and '.join(unwritten)} {are} as handed out, so this comparison on the {self.a.device} means "
-                "nothing yet"
-            )
+        """Return which is faster. Kernels of different problems are named with them."""
         files = [profile._subject.problem_file for profile in (self.a, self.b)]
         different = len({file.resolve() for file in files if file}) > 1
         problems = [f" (problem {cells.problem_name(file)})" if file and different else "" for file in files]

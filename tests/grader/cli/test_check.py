@@ -328,6 +328,24 @@ def test_an_empty_name_is_refused_in_a_terminals_words(command):
     assert result.exit_code == statuses.USAGE and "notebook" not in result.output and "' ' cannot be" in result.output
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["profile", "groupnorm"],
+        ["profile", "groupnorm_backward", "--gpu", "T4"],
+        ["compare", "groupnorm", "kernels_ref/groupnorm/solution.py"],
+        ["compare", "kernels_ref/groupnorm/solution.py", "groupnorm"],
+    ],
+)
+def test_an_exercise_as_handed_out_is_not_profiled(words, monkeypatch):
+    """Is it neither counted nor compared, but named as `grader check` names it, with the same status?"""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(profiles, "_counted", lambda *_: pytest.fail("it was counted"))
+    result, name = run(*words), next(word for word in words if word.startswith("groupnorm"))
+    assert result.exit_code == statuses.NOT_ATTEMPTED == 4 and "predicted" not in result.output
+    assert result.stdout.splitlines() == run("check", name).stdout.splitlines()[:2]
+
+
 def test_an_unknown_gpu_is_named():
     """Does a GPU without figures end with status 2 and the names of those that have some?"""
     result = run("compare", "groupnorm", "matmul", "--gpu", "H20")

@@ -15,6 +15,7 @@ from grader.notebook import check, magic
 from grader.notebook import profile as profiling
 from grader.paths import KERNELS_REF
 from grader.reports import feedback
+from grader.verdict import EXPLANATIONS, Reason
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are counted on the CPU")
 
@@ -103,13 +104,21 @@ def test_compare(profiles):
     assert set(made._repr_mimebundle_()) >= {"text/plain"}
 
 
-@pytest.mark.slow
-def test_unwritten():
-    """Is an exercise as handed out named as one, in its profile and in the heading of a comparison?"""
-    stub = grader.profile("bias_scale_sigmoid")
-    assert repr(stub).startswith("bias_scale_sigmoid.py (still as handed out): ") and profiling.UNTOUCHED in repr(stub)
-    heading = repr(profiling.Comparison(stub, stub)).splitlines()[0]
-    assert "still exercises as handed out" in heading and "as fast as" not in heading
+@pytest.mark.parametrize("name", ["bias_scale_sigmoid", "logsumexp_backward", "mend_layernorm"])
+def test_unwritten(name, tmp_path, monkeypatch):
+    """Is an exercise as handed out neither counted nor compared, but named as grader.check names it?"""
+    monkeypatch.setattr(profiling, "_counted", lambda *_: pytest.fail("it was counted"))
+    written = tmp_path / "written.py"
+    written.write_text(SUBMISSION)
+    shown = f"{name}: not attempted\n{EXPLANATIONS[Reason.not_attempted]}"
+    for call in (
+        lambda: grader.profile(name),
+        lambda: grader.compare(name, written, problem=name.removesuffix("_backward")),
+        lambda: grader.compare(written, name, problem=name.removesuffix("_backward")),
+    ):
+        with pytest.raises(profiling.NotAttempted) as refused:
+            call()
+        assert str(refused.value) == shown and refused.value._render_traceback_() == [shown]
 
 
 def test_different_problems(profiles, tmp_path):
