@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -97,11 +98,6 @@ class Group:
             if (folder / file).exists() or file != "memory.swap.max":  # absent where the kernel has no swap
                 (folder / file).write_text(str(value))
 
-    def enter(self) -> None:
-        """Move this process into the group."""
-        for folder in self.folders:
-            (folder / "cgroup.procs").write_text(str(os.getpid()))
-
     def read_most(self) -> float:
         """Return the most memory that the group held at once, in MB."""
         file = "memory.peak" if self.is_new else "memory.max_usage_in_bytes"
@@ -176,7 +172,7 @@ def grade(case: Case, root: Path, number: int) -> dict:
         shutil.copy(ROOT / case.file, root / "submission" / f"{case.problem}.py")
     with limited(str(number)) as group:
         begun = time.perf_counter()
-        run_script(root, "run_autograder", 2 * SECONDS, enter=group.enter)
+        run_script(root, "run_autograder", 2 * SECONDS, groups=group.folders)
         seconds = time.perf_counter() - begun
         most, kills = group.read_most(), group.count_kills()
     results = read_results(root)
@@ -215,6 +211,7 @@ def is_good(run: dict) -> bool:
 @click.option("--json", "keep", is_flag=True, help="Keep the figures in data/gradescope.json.")
 @click.option("--readme", is_flag=True, help="Write the table into benchmarks/README.md.")
 def main(install: bool, keep: bool, readme: bool) -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that folder and control group are removed
     with tempfile.TemporaryDirectory(prefix="gradescope-") as folder:
         root, seconds = set_up(Path(folder), install)
         data = {"machine": describe_machine(), "installed": install, "setup_seconds": round(seconds, 1), "runs": []}
