@@ -117,6 +117,7 @@ def _mark_used(place: Path) -> bool:
 _LIST = ".files"
 _OLD = ".old-"  # begins the name of an entry that is being removed
 _MIN_FREE = 1 << 20  # bytes
+RECENT_S = 24 * 3600
 
 
 def find_entry(kind: str, key: str) -> Path | None:
@@ -150,11 +151,15 @@ def _sweep(place: Path) -> None:
 
 
 def trim(kind: str, keep: int, most_bytes: int = 1 << 30) -> None:
-    """Remove all entries of a kind except the `keep` most recently used, and of these all but the last that have so
-    many bytes together. Raises nothing, whatever is in the entries.
+    """Remove all entries of a kind except the `keep` most recently used and those used within RECENT_S, and of these
+    all but the last that have so many bytes together. Raises nothing, whatever is in the entries.
+
+    Several versions of simt share a cache: the count alone would have two of them remove each other's entries in turn.
     """
     folder, left = cache_dir() / kind, most_bytes
-    for number, (_, entry) in enumerate(_list_entries(folder)[:keep]):
+    entries, begun = _list_entries(folder), time.time_ns() - RECENT_S * 10**9
+    keep = max(keep, sum(used > begun for used, _ in entries))
+    for number, (_, entry) in enumerate(entries[:keep]):
         left -= _read_size(entry)
         if left < 0:
             keep = max(1, number)  # the newest stays, however large it is

@@ -373,6 +373,25 @@ def test_entries_go_where_they_are_too_many_or_too_large(monkeypatch, tmp_path):
     assert list_left() == ["100"]
 
 
+def test_what_another_checkout_used_today_stays(monkeypatch, tmp_path):
+    """Do versions of simt that share a cache keep their entries, within the size, and lose those of the day before?"""
+    monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
+    now = time.time()
+    for hours in (1, 2, 23, 25, 26):
+        place, _ = cache.find_or_make("runtime", f"{hours}", lambda folder: (folder / "a.so").write_bytes(b"x" * 100))
+        os.utime(place, (now - 3600 * hours, now - 3600 * hours))
+
+    def list_left() -> list[int]:
+        return sorted(int(place.name) for place in (tmp_path / "runtime").iterdir() if not place.name.startswith("."))
+
+    cache.trim("runtime", 4)
+    assert list_left() == [1, 2, 23, 25]
+    cache.trim("runtime", 1)
+    assert list_left() == [1, 2, 23]
+    cache.trim("runtime", 1, 250)
+    assert list_left() == [1, 2]
+
+
 def test_a_shared_cache_is_looked_into_and_never_written_to(monkeypatch, tmp_path):
     """Is what it has taken from there, and what it lacks made in one's own?"""
 
