@@ -31,11 +31,16 @@ def of(verdict: Verdict) -> list[str]:
         hints += general.get(reason, []) + own.get(reason, [])
     if verdict.stage("build").status == "passed":
         hints += own.get("steps", [])
-    hints = [hint for hint in dict.fromkeys(hints) if not _elsewhere(hint, verdict)]
+    hints = [hint for hint in dict.fromkeys(hints) if _fits(hint, verdict) and not _elsewhere(hint, verdict)]
     return sorted(hints, key=lambda hint: _cases_apart(hint, verdict))
 
 
-CASES = re.compile(r"If only (`[^`]+`(?:(?:,| and| or) `[^`]+`)*) fails?\b")
+_NAMES = "(`[^`]+`(?:(?:,| and| or) `[^`]+`)*)"
+# Conditions with which a hint begins: it is shown only where the known cases agree with them.
+CASES = re.compile(rf"If only {_NAMES} fails?:")
+PASSING = re.compile(rf"If {_NAMES} pass(?:es)?:")
+SOME = re.compile("If only some cases fail:")
+GRADIENT = re.compile(rf"If the gradient of {_NAMES} is wrong:")
 # For a reason, hints that begin so are left out where its message has such a part: they are for the other kind of it.
 ELSEWHERE = (
     (Reason.race, "Two blocks: ", r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b"),
@@ -45,16 +50,40 @@ ELSEWHERE = (
 )
 
 
-def _cases_apart(hint: str, verdict: Verdict) -> float:
-    """Return how many cases a hint names that did not fail, as in "If only `some NaN` fails".
+def find_names(condition: re.Match[str]) -> set[str]:
+    """Return the cases or gradients that a hint's condition names."""
+    return set(re.findall("`([^`]+)`", condition[1]))
 
-    0 for a hint on just the failing cases, which comes first; infinity where it names no cases, or where others fail
-    too.
+
+def _fits(hint: str, verdict: Verdict) -> bool:
+    """Return whether what is known of the verdict's cases agrees with the hint's condition, if it has one."""
+    failed, passed = _find_cases(verdict)
+    if match := CASES.match(hint):
+        return bool(failed) and failed <= find_names(match)
+    if match := PASSING.match(hint):
+        return bool(failed) and find_names(match) <= passed
+    if SOME.match(hint):
+        return bool(failed and passed)
+    if match := GRADIENT.match(hint):
+        return any(one.gradient in find_names(match) for stage in verdict.stages for one in stage.evidence)
+    return True
+
+
+def _find_cases(verdict: Verdict) -> tuple[set[str], set[str]]:
+    """Return the names of the cases that failed in a stage, and of those that passed in all stages with such cases."""
+    stages = [stage.cases for stage in verdict.stages if any(case.status is Status.failed for case in stage.cases)]
+    failed = {case.name for cases in stages for case in cases if case.status is Status.failed}
+    passed = {case.name for cases in stages for case in cases if case.status is Status.passed}
+    return failed, passed - failed
+
+
+def _cases_apart(hint: str, verdict: Verdict) -> float:
+    """Return how many cases a hint names that did not fail, as in "If only `some NaN` fails:".
+
+    0 for a hint on just the failing cases, which comes first; infinity where it names no cases that fail.
     """
     match = CASES.match(hint)
-    failed = {case.name for stage in verdict.stages for case in stage.cases if case.status is Status.failed}
-    named = set(re.findall("`([^`]+)`", match[1])) if match else set()
-    return len(named - failed) if failed and failed <= named else math.inf
+    return len(find_names(match) - _find_cases(verdict)[0]) if match else math.inf
 
 
 def _elsewhere(hint: str, verdict: Verdict) -> bool:

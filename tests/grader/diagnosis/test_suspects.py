@@ -182,6 +182,9 @@ def test_sums_that_take_in_too_little():
     )
     stage.cases = [case("one pixel", True), case("prime sizes", False)]
     assert suspects.of(stage, source)[1] == [2] and suspects.of(stage, source)[0] in suspicions.SURE
+    stage.cases.append(case("one value a group", False))
+    assert suspects.of(stage, source)[0] not in suspicions.SURE
+    stage.cases.pop()
     stage.cases[0].status = Status.failed
     assert suspects.of(stage, source)[0] not in suspicions.SURE
 

@@ -13,6 +13,7 @@ from grader.reports import feedback as shown
 from grader.verdict import (
     EXPLANATIONS,
     CaseResult,
+    Evidence,
     Reason,
     Status,
 )
@@ -68,22 +69,132 @@ def test_hints_go_further_each_time():
     ],
 )
 def test_the_hint_for_just_these_cases_comes_first(problem, reason, wrong, first):
-    """Is a hint that names the cases that fail the first one, and where others fail too in its usual place?"""
+    """Is a hint that names the cases that fail the first one, and is it left out where others fail too?"""
     verdict = verdict_of(reason)
     verdict.problem, verdict.stages[-1].cases = problem, [CaseResult(name=name, status=Status.failed) for name in wrong]
     given = hints.of(verdict)
     assert given[0].startswith(first)
-    assert len(given) == len(set(given)) and set(hints.of_problem(problem)[reason.value]) <= set(given)
+    own = hints.of_problem(problem)[reason.value]
+    fitting = {text for text in own if not text.startswith("If only") or set(wrong) <= set(quoted(text))}
+    assert len(given) == len(set(given)) and set(given) & set(own) == fitting
+
+
+def quoted(text: str) -> list[str]:
+    """Return the names in the condition with which a hint begins."""
+    return re.findall("`([^`]+)`", text.partition(":")[0])
+
+
+def square(sizes: dict) -> bool:
+    return sizes.get("height", 128) == sizes.get("width", 128)
+
+
+def single(sizes: dict) -> bool:
+    return sizes.get("batch_size", 128) == 1
+
+
+@pytest.mark.parametrize(
+    "exercise, begins, property_of",
+    [
+        ("conv2d", "If `one pixel`, `one of everything` and `power of two` pass: their images are square.", square),
+        ("conv2d", "If `one pixel`, `many channels` and `batch 1` pass: they have a single image.", single),
+        ("conv2d_backward", "If `one pixel`, `one of everything` and `power of two` pass: their", square),
+        ("conv2d_backward", "If `one pixel`, `many channels` and `batch 1` pass: they have", single),
+        ("im2col_conv_backward", "If `one pixel`, `many channels` and `batch 1` pass: they have", single),
+        ("im2col_conv", "If `power of two` passes: its matrices", None),
+        ("logsumexp", "If only `far below zero` fails", None),
+        ("groupnorm", "If only `large mean` fails", None),
+    ],
+)
+def test_a_condition_on_cases_holds_where_its_hint_is_shown(exercise, begins, property_of):
+    """Whichever single case fails, or passes alone, is such a hint shown just where the verdict agrees with it, and do
+    the cases that it names have what it says of them?
+    """
+    own = hints.of_problem(exercise)
+    ((reason, text),) = [(key, text) for key, texts in own.items() for text in texts if text.startswith(begins)]
+    cases = problem.read(KERNELS_REF / exercises.problem_of(exercise) / "model.py").cases()
+    if property_of:
+        assert all(property_of(case.set) for case in cases if case.name in quoted(text))
+    names = [case.name for case in cases]
+    shown = []
+    for wrong in [{name} for name in names] + [set(names) - {name} for name in names] + [set(names)]:
+        verdict = verdict_of(Reason(reason))
+        verdict.problem = exercise
+        verdict.stages[-1].cases = [
+            CaseResult(name=name, status=Status.failed if name in wrong else Status.passed) for name in names
+        ]
+        fits = wrong <= set(quoted(text)) if text.startswith("If only") else not wrong & set(quoted(text))
+        shown.append(text in hints.of(verdict))
+        assert shown[-1] is fits, wrong
+    assert any(shown) and not all(shown)
+
+
+def test_the_known_cases_decide():
+    """Where one case alone was checked, is no hint shown that rests on others? And one on some cases only where some
+    pass?
+    """
+    verdict = verdict_of(Reason.wrong_values)
+    verdict.problem = "conv2d"
+    for cases, expected in (
+        ([("prime sizes", Status.failed)], (False, False)),
+        ([("prime sizes", Status.failed), ("power of two", Status.skipped)], (False, False)),
+        ([("prime sizes", Status.failed), ("batch 1", Status.passed)], (False, True)),
+        ([("prime sizes", Status.failed), ("one of everything", Status.passed)], (True, True)),
+        ([], (False, False)),
+    ):
+        verdict.stages[-1].cases = [CaseResult(name=name, status=status) for name, status in cases]
+        given = hints.of(verdict)
+        one = any(text.startswith("If `one of everything` passes: ") for text in given)
+        assert (one, any(text.startswith("If only some cases") for text in given)) == expected, cases
+
+
+def test_a_hint_on_a_gradient_is_for_that_one():
+    """Is what is said of one gradient shown where that one is wrong, and for no other?"""
+    verdict = verdict_of(Reason.wrong_gradient)
+    verdict.problem = "scale_maxpool_clamp_backward"
+    for name in ("x", "scale"):
+        verdict.stages[-1].evidence = [Evidence(case="prime sizes", gradient=name)]
+        about = [quoted(text) for text in hints.of(verdict) if text.startswith("If the gradient of")]
+        assert about == [[name]]
+
+
+# Conditions that are not on cases or gradients: on elements of one result.
+ON_ELEMENTS = (
+    "If nearly all are wrong, suspect the formula.",
+    "If all values are wrong, they come from shared memory that was read too early; if only the last ones are,",
+)
+CONDITION = re.compile(
+    r"\b(?:[Ii]f(?! that is right| these are right)|[Dd]oes only|[Dd]o only)\b[^.:?;]*"
+    r"\b(?:fails?|pass(?:es)?|(?:is|are) (?:wrong|right))\b"
+)
+
+
+@pytest.mark.parametrize("name", [*exercises.exercises(), ""])
+def test_a_condition_in_a_hint_is_one_that_is_tested(name):
+    """Does each hint with a condition on what fails or passes begin with it, in words by which hints.of tests it?"""
+    texts = hints.of_problem(name) if name else hints._read(hints.GENERAL)
+    for text in (text for key, texts in texts.items() if key != "passed" for text in texts):
+        for words in ON_ELEMENTS:
+            text = text.replace(words, "")
+        forms = [form.match(text) for form in (hints.CASES, hints.PASSING, hints.SOME, hints.GRADIENT)]
+        rest = text[max((match.end() for match in forms if match), default=0) :]
+        assert not CONDITION.search(rest), rest
 
 
 @pytest.mark.parametrize("name", exercises.exercises())
 def test_cases_in_hints_are_real(name):
     """Is each case that a hint waits for one of the problem's, and does no hint mistype the words by which it waits?"""
-    cases = {case.name for case in problem.read(KERNELS_REF / exercises.problem_of(name) / "model.py").cases()}
-    for text in (text for texts in hints.of_problem(name).values() for text in texts):
-        named_cases = hints.CASES.match(text)
-        assert not named_cases or set(re.findall("`([^`]+)`", named_cases[1])) <= cases, text
-        assert named_cases or not re.match(r"If only (?:the case )?`[^`]+`.* fails?\b", text), text
+    read = problem.read(KERNELS_REF / exercises.problem_of(name) / "model.py")
+    every, graded = {case.name for case in read.cases()}, {case.name for case in read.cases() if case.gradient}
+    for key, text in ((key, text) for key, texts in hints.of_problem(name).items() for text in texts):
+        named_cases = hints.CASES.match(text) or hints.PASSING.match(text)
+        cases = graded if key == "wrong_gradient" else every
+        assert not named_cases or hints.find_names(named_cases) <= cases, text
+        named_gradients = hints.GRADIENT.match(text)
+        if named_gradients:
+            one = read.instantiate(read.cases()[0], seed=1)
+            inputs, parameters = one.differentiable()
+            assert hints.find_names(named_gradients) <= {*parameters, *(one.names()[n] for n in inputs)}, text
+        assert named_cases or named_gradients or not re.match(r"If (?:only )?(?:the case )?`[^`]+`", text), text
 
 
 @pytest.mark.parametrize(
