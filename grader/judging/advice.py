@@ -1,4 +1,4 @@
-"""One sentence on what to try next, from what the counters say each kind of waste costs.
+"""What to try next, in a few sentences, from what the counters say each kind of waste costs.
 
 For each kind, simt predicts what the launch would take without it (simt.counting.what_if). The kind that costs most is
 named, with its line where one is known, and what to do about it.
@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from grader.worker.messages import TalliedLaunch, TalliedLine
+from simt.counting.occupancy import occupancy
 from simt.counting.time_model import CONSTANTS, Prediction, Work
 from simt.counting.what_if import REFINEMENTS, Waste, find_savings, find_share
 from simt.devices import DEVICES
@@ -119,81 +120,87 @@ def _describe_fusion(launches: Sequence[Counted], passes_results: bool, times: f
     count = sum(one.tallied.times for one in launches)
     if not passes_results:
         return (
-            f"{count:,} launches do little each, and each takes {1e6 * CONSTANTS.launch:.1f} µs to start: do the same "
-            f"in fewer launches (predicted: up to {_factor(times)} as fast)."
+            f"{count:,} launches do little each, and each takes {1e6 * CONSTANTS.launch:.1f} µs to start. Do the "
+            f"same in fewer launches (predicted: up to {_factor(times)} as fast)."
         )
     return (
-        f"{count:,} launches pass intermediate results through memory: fuse kernels, so that these stay in registers "
+        f"{count:,} launches pass intermediate results through memory. Fuse kernels, so that these stay in registers "
         f"(predicted: up to {_factor(times)} as fast)."
     )
 
 
 # ---- one launch ----
 
+# Each says what costs time, then what to do; the end is added.
 SENTENCES = {
     "scattered loads": (
-        "{kernel}: a warp's load touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough: let "
+        "In {kernel}, a warp's load touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough. Let "
         "neighbouring threads read neighbouring addresses"
     ),
     "scattered stores": (
-        "{kernel}: a warp's store touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough: let "
+        "In {kernel}, a warp's store touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough. Let "
         "neighbouring threads write neighbouring addresses"
     ),
     "bank conflicts": (
-        "{kernel}: a request to shared memory takes {have:.1f} wavefronts, and {ideal:.1f} would be enough: pad the "
-        "array's rows by one element"
+        "In {kernel}, a request to shared memory takes {have:.1f} wavefronts where {ideal:.1f} would be enough. Pad "
+        "the array's rows by one element"
     ),
     "idle lanes": (
-        "{kernel}: {lanes:.0f} of a warp's 32 lanes are active on average: arrange the work so that the threads of a "
-        "warp take the same branch and the same number of steps"
+        "In {kernel}, {lanes:.0f} of a warp's 32 lanes are active on average. Arrange the work so that the threads of "
+        "a warp take the same branch and the same number of steps"
     ),
     "part warps": (
-        "{kernel}: blocks of {threads} threads leave lanes of a warp idle: use a multiple of 32 threads, such as 256"
+        "In {kernel}, blocks of {threads:,} threads leave lanes of a warp idle. Use a multiple of 32 threads, such as "
+        "256"
+    ),
+    "small blocks": (
+        "In {kernel}, a block has only {threads:,} threads. A multiprocessor of the {gpu} runs at most {most_blocks} "
+        "blocks at once, which is {warps} of its {most_warps} warps here. Use larger blocks, such as 256 threads"
     ),
     "few blocks": (
-        "{kernel}: {blocks:,} blocks leave most of the {multiprocessors} multiprocessors idle: split the work into "
+        "In {kernel}, {blocks:,} blocks leave most of the {multiprocessors} multiprocessors idle. Split the work into "
         "more blocks"
     ),
     "short blocks": (
-        "{kernel}: {blocks:,} blocks do little each, and to start them takes much of the time: let each thread compute "
-        "several elements"
+        "In {kernel}, {blocks:,} blocks do little each, and to start them takes much of the time. Let each thread "
+        "compute several elements"
     ),
     "shared memory per block": (
-        "{kernel}: {shared:,} bytes of shared memory per block let few blocks run at once: use smaller tiles"
+        "In {kernel}, {shared:,} bytes of shared memory per block let few blocks run at once. Use smaller tiles"
     ),
     "barriers": (
-        "{kernel}: each warp waits at {barriers:,.0f} barriers: remove those that order nothing, or let a warp "
+        "In {kernel}, each warp waits at {barriers:,.0f} barriers. Remove those that order nothing, or let a warp "
         "exchange values by shuffles"
     ),
     "local memory": (
-        "{kernel}: an array of each thread lies in memory: index it by constants, in unrolled loops, so that it stays "
-        "in registers"
+        "In {kernel}, an array of each thread lies in memory. Index it by constants, in unrolled loops, so that it "
+        "stays in registers"
     ),
     "atomics": (
-        "{kernel}: {atomics:,.0f} atomic operations of warps wait for one another: add up within the block first, then "
-        "once per block"
+        "In {kernel}, {atomics:,.0f} atomic operations of warps wait for one another. Add up within the block first, "
+        "then once per block"
     ),
     "shared atomics": (
-        "{kernel}: threads add floats in shared memory one after another: let each thread add up what it reads in a "
-        "register, and combine these sums by shuffles or a tree"
+        "In {kernel}, threads add floats in shared memory one after another. Let each thread add up what it reads in "
+        "a register, and combine these sums by shuffles or a tree"
     ),
-    "doubles": "{kernel} computes in double: write 0.5f for 0.5, and call expf for exp",
+    "doubles": "In {kernel}, a part is computed in double. Write 0.5f for 0.5, and call expf for exp",
     "divisions": (
-        "{kernel}: / and % of integers take {divisions:.0%} of the instructions: take the indices from a grid of two "
-        "or three dimensions, or divide once, before the loop"
+        "In {kernel}, / and % of integers take {divisions:.0%} of the instructions. Take the indices from a grid of "
+        "two or three dimensions, or divide once, before the loop"
     ),
-    "long indices": "{kernel}: 64-bit integers take {long:.0%} of the instructions: use int for indices below 2^31",
+    "long indices": "In {kernel}, 64-bit integers take {long:.0%} of the instructions. Use int for indices below 2^31",
     "shared reads": (
-        "{kernel}: shared memory is read for every operation: let each thread compute several results, from numbers "
-        "that it keeps in registers"
+        "In {kernel}, shared memory is read for every operation. Let each thread compute several results, from "
+        "numbers that it keeps in registers"
     ),
-    "narrow accesses": "{kernel}: a thread loads 4 bytes at a time: load 16 at once, as a float4",
+    "narrow accesses": "In {kernel}, a thread loads 4 bytes at a time. Load 16 at once, as a float4",
     "reading again": (
-        "{kernel}: a block loads each of its bytes {again:.0f} times: keep them in shared memory or in registers"
+        "In {kernel}, a block loads each of its bytes {again:,.0f} times. Keep them in shared memory or in registers"
     ),
     "small tiles": (
-        "{kernel}: {sharing:.0f} blocks on average load the same bytes: let each block or each thread compute a larger "
-        "tile"
+        "In {kernel}, {sharing:,.0f} blocks on average load the same bytes. Let each block or each thread compute a "
+        "larger tile"
     ),
 }
 
@@ -209,6 +216,7 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
     have, ideal = _find_amounts(cause, work, waste)
     if line is not None:
         have, ideal = line.have / line.requests, line.ideal / line.requests
+    fits = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
     return SENTENCES[cause].format(
         kernel=f"`{one.tallied.kernel.split('<')[0]}`",
         have=have,
@@ -217,6 +225,10 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         threads=work.threads,
         blocks=work.blocks,
         multiprocessors=DEVICES[gpu].multiprocessors,
+        gpu=gpu,
+        most_blocks=fits.blocks,
+        warps=fits.warps,
+        most_warps=fits.warps_at_most,
         shared=work.shared,
         barriers=work.barriers / work.warps,
         atomics=work.atomics,

@@ -27,6 +27,7 @@ _BY_WARPS = (
     "shared_requests",
 )  # fmt: skip
 REGISTERS = 256 << 10  # bytes of a multiprocessor's registers
+HALF = 0.5  # of the warps that a multiprocessor could hold, up to which a limit on them is named
 FULL = 8  # blocks per multiprocessor that keep it busy
 
 
@@ -130,6 +131,17 @@ def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
     return dataclasses.replace(changed, threads=256, blocks=blocks)
 
 
+def _without_small_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
+    """Blocks of 256 threads: a multiprocessor holds only so many blocks, however few warps they have."""
+    fits = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
+    if "blocks" not in fits.limited_by or fits.ratio > HALF or fits.waves < 1 or work.threads % WARP:
+        return None
+    times = 256 / work.threads
+    return dataclasses.replace(
+        work, threads=256, blocks=math.ceil(work.blocks / times), shared=math.ceil(work.shared * times)
+    )
+
+
 def _without_few_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
     wanted = FULL * DEVICES[gpu].multiprocessors
     if work.blocks > DEVICES[gpu].multiprocessors / 2 or work.warps >= wanted:
@@ -149,7 +161,7 @@ def _without_large_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
     """Shared memory limits how many blocks fit, and with them the warps that hide latency."""
     with_it = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
     without = occupancy(DEVICES[gpu], work.threads, 0, None, work.blocks)
-    if not with_it.blocks or with_it.blocks >= without.blocks or with_it.ratio > 0.5:
+    if not with_it.blocks or with_it.blocks >= without.blocks or with_it.ratio > HALF:
         return None
     return dataclasses.replace(work, shared=0)
 
@@ -288,6 +300,7 @@ CAUSES: dict[str, Callable[[Work, Waste, str], Work | None]] = {
     "bank conflicts": _without_conflicts,
     "idle lanes": _without_idle_lanes,
     "part warps": _without_part_warps,
+    "small blocks": _without_small_blocks,
     "few blocks": _without_few_blocks,
     "short blocks": _without_short_blocks,
     "shared memory per block": _without_large_blocks,

@@ -5,6 +5,7 @@ memory that is never written.
 """
 
 import dataclasses
+import re
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ import torch
 import simt
 from grader.judging import advice, full_size, prediction
 from grader.worker import tallies
+from grader.worker.messages import TalliedLaunch
+from simt.counting.time_model import predict
 from simt.counting.what_if import CAUSES, Waste, find_savings
 from simt.counting.work import Work
 
@@ -23,18 +26,18 @@ SLOW = {
     "rows_read_by_columns": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2.0f * x[i % w * w + i / w];",
         "<<<n / 256, 256>>>",
-        "let neighbouring threads read neighbouring addresses",
+        "Let neighbouring threads read neighbouring addresses",
     ),
     "rows_written_by_columns": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i % w * w + i / w] = 2.0f * x[i];",
         "<<<n / 256, 256>>>",
-        "let neighbouring threads write neighbouring addresses",
+        "Let neighbouring threads write neighbouring addresses",
     ),
     "structs_of_eight": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n / 8) return; float s = 0;\n"
         "for (int k = 0; k < 8; k++) s += x[8 * i + k]; y[i] = s;",
         "<<<n / 8 / 256, 256>>>",
-        "let neighbouring threads read neighbouring addresses",
+        "Let neighbouring threads read neighbouring addresses",
     ),
     "tile_without_padding": (
         "__shared__ float t[32][32]; int c = blockIdx.x * 32 + threadIdx.x, r = blockIdx.y * 32;\n"
@@ -44,7 +47,7 @@ SLOW = {
         "__syncthreads();\n"
         "for (int k = threadIdx.y; k < 32; k += 8) y[(r + k) * w + c] = t[k][threadIdx.x];",
         "<<<dim3(w / 32, w / 32), dim3(32, 8)>>>",
-        "pad the array's rows by one element",
+        "Pad the array's rows by one element",
     ),
     "branches_by_parity": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i];\n"
@@ -67,14 +70,14 @@ SLOW = {
         "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n / 64; i += gridDim.x * blockDim.x)\n"
         "  y[i] = 2.0f * x[i];",
         "<<<8, 256>>>",
-        "split the work into more blocks",
+        "Split the work into more blocks",
     ),
     "needless_barriers": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; float v = i < n ? x[i] : 0.0f;\n"
         "for (int k = 0; k < 40; k++) { v += 0.5f; __syncthreads(); }\n"
         "if (i < n) y[i] = v;",
         "<<<n / 1024, 1024>>>",
-        "remove those that order nothing",
+        "Remove those that order nothing",
     ),
     "in_double": (  # four chains: one chain in float takes as long (benchmarks/micro/fma.cu, measured)
         # four chains: of one, each step waits for the last, and float takes as long (measured: micro/fma.cu)
@@ -84,12 +87,12 @@ SLOW = {
         "  a = a * 1.0001 + 0.5, b = b * 1.0002 + 0.5, c = c * 1.0003 + 0.5, d = d * 1.0004 + 0.5;\n"
         "y[i] = a + b + c + d;",
         "<<<n / 256, 256>>>",
-        "computes in double",
+        "is computed in double",
     ),
     "atomics_on_one_sum": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) atomicAdd(&y[i % 32], x[i]);",
         "<<<n / 256, 256>>>",
-        "add up within the block first",
+        "Add up within the block first",
     ),
     "atomics_on_a_shared_sum": (
         "__shared__ float sum; if (threadIdx.x == 0) sum = 0.0f; __syncthreads();\n"
@@ -110,20 +113,31 @@ SLOW = {
         "for (int k = 0; k < 100; k++) v = v * 1.01f + 0.5f;\n"
         "y[i] = v;",
         "<<<n / 8, 8>>>",
-        "use a multiple of 32 threads",
+        "Use a multiple of 32 threads",
+    ),
+    "blocks_of_one_warp": (
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] > 0.0f ? x[i] : 0.0f;",
+        "<<<n / 32, 32>>>",
+        "A multiprocessor of the H200 runs at most 32 blocks at once, which is 32 of its 64 warps here",
+    ),
+    "one_warp_per_row": (
+        "float s = 0; for (int k = threadIdx.x; k < 1024; k += 32) s += x[blockIdx.x * 1024 + k];\n"
+        "for (int o = 16; o; o /= 2) s += __shfl_xor_sync(0xffffffff, s, o); if (threadIdx.x == 0) y[blockIdx.x] = s;",
+        "<<<n / 1024, 32>>>",
+        "has only 32 threads",
     ),
     "window_of_64": (
         "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n - 64) return; float s = 0;\n"
         "for (int k = 0; k < 64; k++) s += x[i + k];\n"
         "y[i] = s;",
         "<<<n / 256, 256>>>",
-        "keep them in shared memory or in registers",
+        "Keep them in shared memory or in registers",
     ),
     "much_shared_memory": (
         "__shared__ float t[11000]; int i = blockIdx.x * blockDim.x + threadIdx.x; t[threadIdx.x] = i < n ? x[i] : 0;\n"
         "__syncthreads(); float v = t[31 - threadIdx.x]; if (i < n) y[i / 32 * 32 + 31 - threadIdx.x] = v * 2.0f;",
         "<<<n / 32, 32>>>",
-        "use smaller tiles",
+        "Use smaller tiles",
     ),
 }
 MANY, TWICE = "five_launches", "two_passes"
@@ -172,13 +186,13 @@ def test_the_planted_cause_is_named(module, name):
 @pytest.mark.slow
 def test_many_launches(module):
     """Does it say to fuse where five kernels pass over one array?"""
-    assert "5 launches pass intermediate results through memory: fuse" in advise(module, MANY).text
+    assert "5 launches pass intermediate results through memory. Fuse" in advise(module, MANY).text
 
 
 @pytest.mark.slow
 def test_an_input_read_twice_is_no_result_passed_on(module):
     """Does it not say to fuse where a second kernel only reads the input again?"""
-    assert "fuse" not in advise(module, TWICE).text
+    assert "fuse" not in advise(module, TWICE).text.lower()
 
 
 def test_what_a_chip_cannot_hold_is_not_to_be_kept_there():
@@ -193,3 +207,34 @@ def test_what_a_chip_cannot_hold_is_not_to_be_kept_there():
 def test_every_cause_has_a_sentence():
     """Is there a sentence for each kind of waste that simt knows?"""
     assert set(advice.SENTENCES) == set(CAUSES)
+
+
+# Of the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": blocks and warps that a
+# multiprocessor holds at most (7.5, 8.0, 8.9, 9.0).
+RESIDENT = {"T4": (16, 32), "A100": (32, 64), "L4": (24, 48), "H100": (32, 64), "H200": (32, 64)}
+
+
+@pytest.mark.parametrize("gpu", RESIDENT)
+def test_blocks_of_one_warp_fill_half_of_a_multiprocessor(gpu):
+    """Are blocks of 32 threads a kind of waste where they start, and blocks that fill a multiprocessor never?"""
+    blocks, warps = RESIDENT[gpu]
+    grid = 1_000_000
+    loads = {"loads": 1e6, "load_rounds": 1e6, "load_wavefronts": 1e6, "load_sectors": 4e6, "ideal_load_sectors": 4e6}
+    work = Work(blocks=grid, threads=32, shared=0, unique_read=1.28e8, block_unique_read=1.28e8, mix={}, **loads)
+    saved = find_savings(work, Waste(), gpu)
+    assert "small blocks" in saved and blocks / warps == 0.5
+    assert "small blocks" not in find_savings(dataclasses.replace(work, blocks=grid // 2, threads=64), Waste(), gpu)
+    assert "small blocks" not in find_savings(dataclasses.replace(work, blocks=grid // 8, threads=256), Waste(), gpu)
+    assert "small blocks" not in find_savings(dataclasses.replace(work, blocks=100), Waste(), gpu)
+    tallied = TalliedLaunch("k", [grid, 1, 1], [32, 1, 1], 1, {}, {}, {})
+    words = advice._describe("small blocks", advice.Counted(tallied, work, Waste(), predict(work, gpu)), None, gpu)
+    assert f"of the {gpu} runs at most {blocks} blocks at once, which is {blocks} of its {warps} warps here" in words
+
+
+def test_each_sentence_reads_well():
+    """Does each advice name the waste in a sentence and what to do in the next one, without a colon, so that what is
+    put in front of it may have one?
+    """
+    for sentence in advice.SENTENCES.values():
+        words = re.sub(r"\{\w+[^}]*\}", "", sentence)  # without the fields, whose formats have colons
+        assert sentence.startswith("In {kernel}, ") and re.search(r"\. [A-Z]", sentence) and ":" not in words
