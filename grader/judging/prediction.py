@@ -20,7 +20,7 @@ from grader.judging.trial import Finding, FindingError
 from grader.problems import ladders
 from grader.problems.cases import ProblemError
 from grader.problems.exercises import BACKWARD
-from grader.source import contract
+from grader.source import contract, waits
 from grader.verdict import PredictedLaunch, Prediction, Reason, Rung, Stage
 from grader.worker import protocol
 from simt.counting.time_model import GPUS, Work, find_interval, predict
@@ -83,6 +83,7 @@ def _predict(context: Context, gpu: str) -> Prediction:
     advised = advice.advise(launches, gpu, size.moved, outputs, fusible=not backward)
     slowest = max(launches, key=lambda one: one.seconds)
     sizes = [list(one.shape) for one in size.inputs]
+    wait = next(iter(waits.find(context.source.text)), None)
     return Prediction(
         gpu=gpu,
         sizes=sizes,
@@ -96,12 +97,21 @@ def _predict(context: Context, gpu: str) -> Prediction:
         advice=advised.text,
         advice_line=_find_line(context, advised),
         moving=sorted(size.moving),
+        waiting=_describe_wait(wait) if wait else "",
+        waiting_line=wait.line if wait else None,
         rungs=list_rungs(context.problem.name + BACKWARD * backward, sizes, gpu, _ms(bound)),
     )
 
 
 def _ms(seconds: float) -> float:
     return float(f"{1e3 * seconds:.4g}")
+
+
+def _describe_wait(wait: waits.Wait) -> str:
+    return (
+        f"`{wait.call}` makes the CPU wait for the GPU in each call, which takes time that is not in the prediction. "
+        f"{wait.instead}"
+    )
 
 
 def _describe(one: Counted) -> PredictedLaunch:

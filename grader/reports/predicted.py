@@ -36,6 +36,7 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
     if len(rows) > 1:
         parts.append(Table(rows, head=HEAD, numbers=(1, 2, 3)))
     parts.append(Words(f"{describe_launches(prediction)} {describe_advice(prediction, where)}"))
+    parts += [Words(describe_waiting(prediction, where))] if prediction.waiting else []
     parts += [Words(describe_moving(prediction))] if prediction.moving else []
     parts += [Words(text) for text in describe_faster(prediction)]
     return parts
@@ -73,9 +74,14 @@ def describe_advice(prediction: Prediction, where: Where) -> str:
     if not prediction.advice:
         return LITTLE_LEFT if prediction.ms < NEAR_BOUND * prediction.bound_ms else NOTHING
     if prediction.advice_line is None:
-        return f"Next: {prediction.advice}"
-    place = where(prediction.advice_line)
-    return f"Next, in {place}: {prediction.advice}"
+        return f"What to try next: {prediction.advice[:1].lower()}{prediction.advice[1:]}"
+    return f"Look at {where(prediction.advice_line)} next. {prediction.advice}"
+
+
+def describe_waiting(prediction: Prediction, where: Where) -> str:
+    """Return with which call the CPU waits for the GPU, and what to do instead."""
+    place = "A call of" if prediction.waiting_line is None else f"In {where(prediction.waiting_line)},"
+    return f"{place} {prediction.waiting}"
 
 
 def describe_moving(prediction: Prediction) -> str:

@@ -330,8 +330,9 @@ class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknow
     gpu: a name of simt.devices.DEVICES. sizes: of the inputs. backward: the time is that of forward and backward. low,
     high: milliseconds between which nine in ten such predictions hold. limit: of the launches that take longest.
     bound_ms: what the bytes of inputs and outputs alone take. advice: what to try next; empty if nothing stands out.
-    moving: PyTorch's operators that fill or copy memory beside the kernels; their time is not in ms. rungs: the fastest
-    last; empty where none are known for these sizes.
+    moving: PyTorch's operators that fill or copy memory beside the kernels; their time is not in ms. waiting: a call in
+    the host's code with which the CPU waits for the GPU, and what to do instead; empty if there is none. rungs: the
+    fastest last; empty where none are known for these sizes.
     """
 
     gpu: str
@@ -346,6 +347,8 @@ class Prediction(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknow
     advice: str = ""
     advice_line: int | None = None  # in the student's file
     moving: list[str] = []
+    waiting: str = ""
+    waiting_line: int | None = None  # in the student's file
     rungs: list[Rung] = []
 
 

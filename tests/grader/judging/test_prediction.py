@@ -344,6 +344,35 @@ def test_what_pytorch_moves_is_named(judge, line, moving):
     assert ("Not in this time" in words) is bool(moving) and ("empty_like" in words) is ("zero_" in moving)
 
 
+@pytest.mark.slow
+def test_a_wait_for_the_gpu_is_named(judge, right):
+    """Is it said that the CPU waits for the GPU, with the line and what to do, and nothing of it where it does not?"""
+
+    def tell(verdict):
+        return feedback.as_text(predicted.tell(verdict, lambda n: f"line {n}"))
+
+    assert "wait for the GPU" not in tell(right)
+    waiting = SCALING.replace("HERE", "pass").replace(
+        "    return y;\n", "    cudaDeviceSynchronize();\n    return y;\n"
+    )
+    line = waiting.splitlines().index("    cudaDeviceSynchronize();") + 1
+    words = tell(judge(source=waiting))
+    assert f"In line {line}, `cudaDeviceSynchronize()` makes the CPU wait for the GPU in each call" in words
+    assert "Remove the call" in words and "Remove the call" not in tell(right)
+
+
+def test_advice_is_told_in_whole_sentences(right):
+    """Does the text on what to try next name the line and have at most one colon before what is predicted?"""
+    made = right.stage("fast").prediction
+    made = msgspec.structs.replace(
+        made, advice="In `k`, a request takes 2 wavefronts. Pad the rows (predicted: 2 times)."
+    )
+    placed = msgspec.structs.replace(made, advice_line=49)
+    assert predicted.describe_advice(placed, lambda n: f"line {n}") == f"Look at line 49 next. {made.advice}"
+    words = predicted.describe_advice(made, lambda n: f"line {n}")
+    assert words.startswith("What to try next: in `k`, a request") and words.partition("(")[0].count(":") == 1
+
+
 def test_measured_times_are_not_ranked_with_predicted_ones(right):
     """Do rungs that were only measured stand last, without a factor?"""
     made = right.stage("fast").prediction
