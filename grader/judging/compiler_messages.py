@@ -6,6 +6,7 @@ The file stays whole: it is one table and the conditions that its entries use.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import itertools
 import re
 from collections.abc import Callable, Sequence
@@ -122,6 +123,43 @@ def _defined_below(place: Place) -> dict | None:
         rf"^\s*#define\s+{name}\b"
     )
     return {} if any(defined.search(text) for text in below) else None
+
+
+def _other_kernel(place: Place) -> dict | None:
+    """Return the kernel that the source defines, where a launch starts one of another name."""
+    name = place.match["name"]
+    if not re.search(rf"\b{re.escape(name)}\s*(?:<[^<>]*>\s*)?<<<", place.line):
+        return None
+    kernels = re.findall(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(\w+)\s*\(", place.source)
+    launched = set(re.findall(r"\b(\w+)\s*(?:<[^<>]*>\s*)?<<<", place.source))
+    others = [kernel for kernel in kernels if kernel not in launched] or kernels
+    near = difflib.get_close_matches(name, others, 1, 0.0)
+    return {"have": near[0]} if near else None
+
+
+# Functions of Python, torch and shading languages, and what to write for each in CUDA.
+MISSING = {
+    "clamp": "fminf(fmaxf(v, low), high), or two comparisons where NaN must stay NaN",
+    "clip": "fminf(fmaxf(v, low), high), or two comparisons where NaN must stay NaN",
+    "saturate": "fminf(fmaxf(v, 0.0f), 1.0f)",
+    "relu": "fmaxf(v, 0.0f)",
+    "sigmoid": "1.0f / (1.0f + expf(-v))",
+    "sigmoidf": "1.0f / (1.0f + expf(-v))",
+    "square": "v * v",
+    "lerp": "a + t * (b - a)",
+    "sum": "a loop that adds the elements up",
+    "mean": "a loop that adds the elements up, and divide by their number",
+    "len": "the size as a parameter of the kernel",
+    "ceil_div": "(n + threads - 1) / threads",
+    "cdiv": "(n + threads - 1) / threads",
+}
+
+
+def _missing_function(place: Place) -> dict | None:
+    """Return what to write for a function that CUDA lacks, where the unknown name is called."""
+    name = place.match["name"]
+    is_called = re.search(rf"(?<![\w.:]){re.escape(name)}\s*\(", place.line)
+    return {"instead": MISSING[name]} if is_called else None
 
 
 def _other_parameters(place: Place) -> dict | None:
@@ -454,6 +492,19 @@ KNOWN: list[Known] = [
         "`{name}` is defined further down, and C++ reads from top to bottom. Move its definition above this "
         "function, or declare it there.",
         when=_defined_below,
+    ),
+    Known(
+        "kernel_name",
+        _unknown(),
+        "The launch starts a kernel `{name}`, and the source defines `{have}`. Use the same name in both places.",
+        at=r"<<<",
+        when=_other_kernel,
+    ),
+    Known(
+        "no_such_function",
+        _unknown("|".join(MISSING)),
+        "CUDA has no function `{name}`. Write {instead}.",
+        when=_missing_function,
     ),
     Known(
         "unknown_type",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, magics_class
 
+from grader.notebook import slips
 from grader.reports import feedback
 from grader.reports.feedback import Words
 
@@ -180,7 +181,7 @@ def _compare(got: object, expected: torch.Tensor) -> str:
     place = f"element {list(index)}" if len(index) > 1 else f"element {index[0]}" if index else "the result"
     value, right = got[index].item(), expected[index].item()
     count, total = int(wrong.sum()), wrong.numel()
-    many = f" ({count} of {total} are wrong)" if count > 1 else ""
+    many = f" ({count:,} of {total:,} are wrong)" if count > 1 else ""
     if unwritten[index]:
         return f"{place} was never written{many}; it should be {right:g}."
     return f"{place} is {value:g} and should be {right:g}{many}."
@@ -191,7 +192,9 @@ def _wrong(text: str) -> Words:
 
 
 def _find_slips(blank: Blank, cell: str) -> list[object]:
-    """Return the sentence on the first known mistake that the cell contains."""
+    """Return the sentences on the first known mistake that the cell contains: of any code, else of this blank."""
+    if words := slips.find(_code_of(cell)):
+        return [Words(words)]
     code = re.sub(r"\s+", "", _code_of(cell))
     found: list[object] = [Words(sentence) for pattern, sentence in blank.slips if re.search(pattern, code)]
     return found[:1]

@@ -104,6 +104,10 @@ def test_nothing_filled_in_is_no_mistake():
     "cell, says",
     [
         ("", "The cell is empty"),
+        (
+            filled("each_thread", ["threadIdx.x"]).replace("double_each", "double_all"),
+            "The launch starts a kernel `double_each`, and the source defines `double_all`.",
+        ),
         ("// gone\n", "double_each"),
         (filled("each_thread", ["1 << 28"]), "double_each"),
         (filled("each_thread", ["0; while (true) y[0] = 1"]), "did not end"),
