@@ -130,6 +130,8 @@ CHANGED_RESULT = {
     ROUNDED_UP: "`{what}` in line {line} rounds down. Round it up.",
 }
 APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
+APPLY_TO = {"+": "Add {term} to {value}", "-": "Subtract {term} from {value}", "*": "Multiply {value} by {term}"}
+LONGEST_VALUE = 40  # characters of an expression that a sentence quotes
 BIRTH = "birth"  # the kind of a lead that no mutant gave
 BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
 
@@ -224,7 +226,9 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
     if kind == "outer index":  # n * C + c
         names |= {"outer": needed.partition(" ")[0], "inner": needed.rpartition(" ")[2]}
     elif kind == "unused":
-        names |= {"apply": {"+": "Add it", "-": "Subtract it", "*": "Multiply by it"}[needed]}
+        value, sign, term = needed.rsplit(" ", 2)  # sum + bias[c]
+        value = f"`{value}`" if len(value) <= LONGEST_VALUE else "the value"
+        names |= {"apply": APPLY_TO[sign].format(term=f"`{term}`", value=value)}
     elif kind == "argument":
         sign, _, name = needed.partition(" ")
         names |= {"apply": APPLY[sign].format(name)}

@@ -80,8 +80,8 @@ class StatementMutants(Declarations):
                 terms = [f"{sign} {variable.name}[{index}]" for index in indices for sign in "+*"]
             elif variable.parameter and variable.name not in used and variable.kind == "float":
                 terms = [f"{sign} {variable.name}" for sign in "+*-"]
-            signs = [term[0] for term in terms]
-            number = self.add(equals, "unused", len(terms), what=variable.name, needed=signs) if terms else None
+            wanted = [f"{value} {term}" for term in terms]
+            number = self.add(equals, "unused", len(terms), what=variable.name, needed=wanted) if terms else None
             if number is not None:
                 chosen = (f"grader_mutant == {number + k} ? (({value}) {term}) : " for k, term in enumerate(terms))
                 text += "".join(chosen)

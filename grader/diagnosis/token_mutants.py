@@ -180,7 +180,7 @@ class TokenMutants(OperatorMutants):
                 v.name for v in self.function.variables if v.parameter and v.kind == "float" and v.name not in used
             ]
             found += [
-                Substitute(f"({variable.name} {sign} {name})", "unused", name, sign)
+                Substitute(f"({variable.name} {sign} {name})", "unused", name, f"{variable.name} {sign} {name}")
                 for name in unused
                 for sign in "+-*"
             ]

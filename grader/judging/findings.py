@@ -212,8 +212,8 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     return Finding(reason, _clip(message, KERNEL_TEXT) + _explained(message, running=True), [evidence], fatal)
 
 
-# "the limit is 49,152 bytes on T4": simt's limits are those of its default GPU, not those of --gpu.
-NAMES_DEVICE = re.compile(rf" on {re.escape(DEFAULT)}\b")
+# "the limit is 49,152 bytes on a T4": simt's limits are those of its default GPU, not those of --gpu.
+NAMES_DEVICE = re.compile(rf" on an? {re.escape(DEFAULT)}\b")
 WHY_ITS_LIMITS = f"Without a GPU, a launch has the limits of the {DEFAULT}, whichever GPU the time is predicted for"
 FITS_ALL = ": a block within them fits every other GPU here."
 

@@ -107,11 +107,11 @@ def _indices(flag: torch.Tensor, name: str) -> str | None:
             return f"last {name}"
         if n > 2 and first == 0:
             return f"first {name}"
-        return f"only {name} {first}"
+        return f"only {name} {first:,}"
     if last - first + 1 == k:
         if last == n - 1:
-            return f"last {k} {_plural(name)}" if k <= 4 else f"{_plural(name)} {first} and up"
-        return f"first {k} {_plural(name)}" if first == 0 else f"{_plural(name)} {first} to {last}"
+            return f"last {k} {_plural(name)}" if k <= 4 else f"{_plural(name)} {first:,} and up"
+        return f"first {k:,} {_plural(name)}" if first == 0 else f"{_plural(name)} {first:,} to {last:,}"
     step = which[1] - which[0]
     if all(b - a == step for a, b in itertools.pairwise(which)) and first < step and last + step >= n:
         start = "" if first == 0 else f" from {first}"
@@ -130,12 +130,12 @@ def _flat(bad: torch.Tensor, count: int) -> str | None:
         if last == n - 1:
             block = next((b for b in BLOCKS if first % b == 0 and first > 0), None)
             after = f", after the last full block of at most {block}" if block and count < block else ""
-            return f"elements {first} and up{after}"
-        return f"first {count} elements" if first == 0 else f"elements {first} to {last}"
+            return f"elements {first:,} and up{after}"
+        return f"first {count:,} elements" if first == 0 else f"elements {first:,} to {last:,}"
     if count > 2:
         step = int(which[1]) - first
         if first < step and last + step >= n and bool((which.diff() == step).all()):
-            return f"every {_ordinal(step)} element" + ("" if first == 0 else f" from {first}")
+            return f"every {_ordinal(step)} element" + ("" if first == 0 else f" from {first:,}")
     return _periodic(bad)
 
 

@@ -284,9 +284,14 @@ def _low_precision(got, expected, allowed, bad, precision) -> str | None:
     wrong = got[bad]
     if bool((wrong == wrong[0]).all()):  # such as the initial 0 of a maximum over negative values
         return None
-    for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
-        if bool((wrong.to(dtype).to(got.dtype) == wrong).all()):
-            return f"every wrong value is exact in {name}"
+    right = expected[bad]
+    if bool((wrong == wrong.round()).all()):  # whole numbers are exact in any format
+        if bool((right != right.round()).any()):
+            return "every wrong value is a whole number"
+    else:
+        for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
+            if _is_exact(wrong, dtype) and not _is_exact(right, dtype):
+                return f"every wrong value is rounded to {name}"
     if precision == "tf32" and worst < 2**-9 and float((error * expected.sign() < 0)[bad].double().mean()) > 0.95:
         return "too close to 0, as with factors that are truncated instead of rounded"
     # Values slightly less precise than TF32 exceed its tolerance in few places.
@@ -299,6 +304,11 @@ def _low_precision(got, expected, allowed, bad, precision) -> str | None:
     digits = max(1, int(-math.log10(max(worst, 1e-12))))
     formats = "bfloat16, or TF32 without rounding" if precision == "tf32" else "half precision or TF32"
     return f"about {_count(digits, 'correct digit')}, as with {formats}"
+
+
+def _is_exact(values: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Return whether a format holds all of these values without rounding."""
+    return bool((values.to(dtype).to(values.dtype) == values).all())
 
 
 def _closeness(got: torch.Tensor, expected: torch.Tensor) -> str | None:
@@ -328,8 +338,8 @@ def _like_noise(error: torch.Tensor, expected: torch.Tensor) -> bool:
 
 def _number(value: float) -> str:
     if isinstance(value, (bool, int)):
-        return str(value)
-    return "NaN" if value != value else f"{value:.6g}"
+        return str(value) if isinstance(value, bool) else f"{value:,}"
+    return "NaN" if value != value else f"{value:,.6g}"
 
 
 def _count(n: int, noun: str) -> str:

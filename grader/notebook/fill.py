@@ -183,8 +183,8 @@ def _compare(got: object, expected: torch.Tensor) -> str:
     count, total = int(wrong.sum()), wrong.numel()
     many = f" ({count:,} of {total:,} are wrong)" if count > 1 else ""
     if unwritten[index]:
-        return f"{place} was never written{many}; it should be {right:g}."
-    return f"{place} is {value:g} and should be {right:g}{many}."
+        return f"{place} was never written{many}; it should be {right:,g}."
+    return f"{place} is {value:,g} and should be {right:,g}{many}."
 
 
 def _wrong(text: str) -> Words:

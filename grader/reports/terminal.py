@@ -152,7 +152,7 @@ def facts(one: Evidence) -> list[tuple[str, str]]:
         if one.tolerance is not None:
             known.append(("tolerance", number(one.tolerance)))
     if one.wrong_count is not None and one.total:
-        known.append(("wrong", f"{one.wrong_count} of {one.total}"))
+        known.append(("wrong", f"{one.wrong_count:,} of {one.total:,}"))
     if one.max_error:  # 0 where the error has no size, as for NaN
         known.append(("largest error", number(one.max_error)))
     known += [("pattern", one.pattern if one.pattern != "everything" else None), ("kernel", one.kernel)]
@@ -168,7 +168,7 @@ def facts(one: Evidence) -> list[tuple[str, str]]:
 
 def number(value: float | None) -> str:
     """Return a number with six digits; None means NaN or infinity, which JSON does not have."""
-    return "not a finite number" if value is None else f"{value:.6g}"
+    return "not a finite number" if value is None else f"{value:,.6g}"
 
 
 def _triple(values: Sequence[int]) -> str:

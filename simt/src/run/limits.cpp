@@ -36,8 +36,12 @@ std::size_t static_shared(const Job& job, const std::string& kernel) {
   return most;
 }
 
-// Returns the end of a sentence about a limit: the device that has it.
-std::string on_device() { return std::string(" on ") + device().name; }
+// Returns the end of a sentence about a limit: the device that has it, as in " on a T4" or " on an H100". The article
+// goes by how a name's first letter is spoken.
+std::string on_device() {
+  const std::string name = device().name;
+  return (name.find_first_of("AEFHILMNORSX") == 0 ? " on an " : " on a ") + name;
+}
 
 // Returns the threads of a block or the blocks of a grid.
 unsigned long long volume_of(const dim3& shape) { return 1ull * shape.x * shape.y * shape.z; }

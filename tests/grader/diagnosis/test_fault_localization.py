@@ -40,7 +40,7 @@ def lead_of(path: Path, problem: str):
             "conv2d",
             "y[i] = sum",
             "",
-            "The kernel never uses its parameter `bias`. Add it in line",
+            "The kernel never uses its parameter `bias`. Add `bias[oc]` to `sum` in line",
         ),
         (
             "conv2d_swapped_rows_and_columns",
@@ -147,7 +147,17 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
         ([candidate("term", "H - K", operator_mutants.ONE_MORE)], "`H - K` in line 5 must be one larger."),
         ([candidate("variable", "w", "c"), candidate("variable", "w", "j")], "`w` is the wrong variable in line 5."),
         ([candidate("outer index", "x", "n * C + c")], "leaves out `n`. Use `(n * C + c)` in place of `c`."),
-        ([candidate("unused", "bias", "+")], "The kernel never uses its parameter `bias`. Add it in line 5."),
+        (
+            [candidate("unused", "bias", "sum + bias[c]")],
+            "never uses its parameter `bias`. Add `bias[c]` to `sum` in line 5.",
+        ),
+        ([candidate("unused", "s", "a + b * s")], "Multiply `a + b` by `s` in line 5."),
+        ([candidate("unused", "top", "v - top")], "Subtract `top` from `v` in line 5."),
+        ([candidate("unused", "s", f"{'x + ' * 20}x * s")], "Multiply the value by `s` in line 5."),
+        (
+            [candidate("unused", "bias", "sum + bias[c]"), candidate("unused", "bias", "sum + bias[n]")],
+            "never uses its parameter `bias`. It is missing in line 5.",
+        ),
         (
             [candidate("argument", "expf", "- top")],
             "The argument of `expf` in line 5 lacks a term or a factor. Subtract",

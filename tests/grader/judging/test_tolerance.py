@@ -193,7 +193,7 @@ PATTERNS = {
     "every 2nd row from 1, zero": put(0, ALL, ALL, slice(1, None, 2)),
     "every 5th element from 4, zero": put_flat(0, slice(4, None, 5)),
     "every 32nd element from 31, zero": put_flat(0, slice(31, None, 32)),
-    "elements 11264 and up, after the last full block of at most 1024, zero": put_flat(0, slice(11264, None)),
+    "elements 11,264 and up, after the last full block of at most 1024, zero": put_flat(0, slice(11264, None)),
     "the border, zero": border,
     "a single element": put(7.0, 1, 2, 3, 4),
     "only channel 3, off by 2": lambda g: g + 2 * (torch.arange(6) == 3).view(6, 1, 1),
@@ -281,6 +281,28 @@ def test_a_maximum_from_0_is_not_called_rounding():
     assert (difference.reason, difference.wrong_count) == ("wrong_values", 2)
 
 
+@pytest.mark.parametrize(("dtype", "name"), [(torch.bfloat16, "bfloat16"), (torch.float16, "float16")])
+def test_a_format_is_named_only_where_values_were_rounded_to_it(dtype, name):
+    """Is a format named where values have been rounded to it, and not where the right values, or whole numbers, are
+    exact in it anyway?
+    """
+    generator = torch.Generator().manual_seed(7)
+    expected = torch.rand(2, 3, 16, 16, generator=generator) * 100 + 50
+    rounded = expected.to(dtype).float()
+
+    def pattern(got: torch.Tensor, right: torch.Tensor) -> tuple[str, str]:
+        difference = tolerance.compare(got, right.double(), right)
+        return difference.reason, difference.pattern or ""
+
+    assert pattern(rounded, expected) == ("low_precision", f"every wrong value is rounded to {name}")
+    assert pattern(expected.trunc(), expected) == ("low_precision", "every wrong value is a whole number")
+    counts = expected.trunc()  # as of a histogram
+    assert counts.to(dtype).float().equal(counts) and "round" not in " ".join(pattern(counts + 1, counts))
+    halves = counts + 0.5 if dtype is torch.float16 else counts.clamp(max=120) + 0.5
+    assert halves.to(dtype).float().equal(halves) and name not in pattern(halves + 0.5 * (halves > 70), halves)[1]
+    assert name not in pattern(halves + 1, halves)[1]
+
+
 @pytest.mark.parametrize("rounded", [numerics.half, numerics.bfloat16, numerics.tf32])
 def test_rounded_results_are_called_low_precision(rounded):
     """Is a result rounded to fewer bits, and one with errors of that size, called low_precision?"""
@@ -311,7 +333,7 @@ def test_memory_never_written_is_told_by_its_mark():
     difference = judged(marked(tolerance.GLOBAL_MARK, slice(10_000, None)))
     assert difference.reason == "not_written"
     assert difference.wrong_count == 4 * 6 * 20 * 24 - 10_000
-    assert difference.pattern == "elements 10000 and up"
+    assert difference.pattern == "elements 10,000 and up"
 
 
 def test_shared_memory_never_written_is_told_by_its_mark():

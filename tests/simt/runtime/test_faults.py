@@ -396,7 +396,7 @@ def test_an_error_that_was_looked_at_is_the_programs_own(kernels):
 
 
 @pytest.mark.parametrize(("name", "argument", "words"), [
-    ("dynamic", 49153, "49,153 bytes of shared memory per block; the limit is 49,152 bytes on T4, "
+    ("dynamic", 49153, "49,153 bytes of shared memory per block; the limit is 49,152 bytes on a T4, "
      "or 65,536 after cudaFuncSetAttribute"),
     ("dynamic", 1 << 20, "65,536 with cudaFuncSetAttribute"),
     ("dynamic_more", 65540, "65,540 bytes"),
