@@ -221,6 +221,15 @@ def _continues(before: str, behind: str) -> bool:
     )
 
 
+BRACED = re.compile(r"[-+*/%<>\[]\s*(\{(\w+)\})|(\{(\w+)\})\s*(?:[-+*/%\]]|>>>)")  # C++ has no braces there
+
+
+def _braced_name(place: Place) -> dict | None:
+    """Return the first name of the line that stands in braces next to an operator, as in an f-string of Python."""
+    found = BRACED.search(place.line)
+    return {"name": found[1] or found[3], "variable": found[2] or found[4]} if found else None
+
+
 C_FUNCTIONS = {
     "gamma",
     "y0",
@@ -368,7 +377,8 @@ KNOWN: list[Known] = [
         "broken_string",
         r"missing (?:terminating|closing) (?:\" character|quote)",
         'A string in the CUDA code ends at the end of its line. In a Python string "\\n" becomes a line break '
-        'before the compiler sees it: put r in front of the Python string (r"""…"""), or write "\\\\n".',
+        'before the compiler sees it: put r in front of the Python string (r"""…""", or rf"""…""" for an '
+        'f-string), or write "\\\\n".',
     ),
     Known(
         "open_comment",
@@ -403,6 +413,13 @@ KNOWN: list[Known] = [
         r"expected a statement",
         "An if without { } covers one statement only. Put { } around the lines that belong to it.",
         at=r"^\s*\}?\s*else\b",
+    ),
+    Known(
+        "no_f_string",
+        r"expected primary-expression before ‘\{|expected an expression",
+        "`{name}` in braces is the value of a Python variable only in an f-string. Declare it in the CUDA code, as in "
+        "`constexpr int {variable} = …;`, and write it without braces.",
+        when=_braced_name,
     ),
     Known(
         "launch_brackets",

@@ -157,6 +157,12 @@ def _explain_link(name: str, is_file: bool) -> str:
     return f"{what}, and none is followed where several submissions are graded: name the file that it leads to"
 
 
+IN_F_STRING = (
+    " In an f-string, Python evaluates what stands between { and }. Write {{ and }} for the braces of CUDA code, or "
+    "remove the f."
+)
+
+
 def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
     """Return the syntax tree, or why there is none."""
     if _is_notebook(source.text):
@@ -169,9 +175,10 @@ def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
         tree = syntax.parse(source.text, str(source.path))
     except SyntaxError as error:
         line = error.lineno or None
-        message = (
-            f"Python cannot parse line {line}: {error.msg}." if line else f"Python cannot parse the file: {error.msg}."
-        )
+        what = error.msg.rstrip(".?!")  # some end in a question
+        message = f"Python cannot parse line {line}: {what}." if line else f"Python cannot parse the file: {what}."
+        if what.startswith("f-string"):
+            message += IN_F_STRING
         return None, Broken(Reason.syntax_error, message, Evidence(line=line, text=source.line(line) or None))
     except (RecursionError, MemoryError):  # the parser's stack; the latter has no text
         return None, Broken(Reason.syntax_error, "Python cannot parse the file: an expression is nested too deeply.")

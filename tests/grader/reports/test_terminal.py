@@ -95,6 +95,12 @@ def test_a_failure_shows_what_is_known_of_it():
         assert part in text
 
 
+def test_large_numbers_have_separators():
+    """Are counts and values from a thousand on shown as the sentences show them?"""
+    known = dict(terminal.facts(Evidence(index=[0], expected=15876.5, got=-2048, wrong_count=15014, total=15015)))
+    assert (known["wrong"], known["expected"], known["got"]) == ("15,014 of 15,015", "15,876.5", "-2,048")
+
+
 def test_a_pipe_gets_no_escape_sequences_and_a_terminal_does():
     assert "\x1b" not in drawn(verdict([WRONG]))
     assert "\x1b[" in drawn(verdict([WRONG]), force_terminal=True, color_system="standard")

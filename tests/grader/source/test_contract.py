@@ -127,6 +127,16 @@ def test_a_syntax_error_is_reported_with_its_line(text, line):
     assert f"line {line}" in broken.message
 
 
+def test_braces_of_an_f_string_are_explained():
+    """Is it said what braces mean in an f-string, where Python cannot parse what is between them, and nowhere else?"""
+    said = contract.parse(Source(Path("x.py"), 'code = f"""\nvoid f() { int i = 0; }\n"""\n', ""))[1]
+    assert said is not None and said.reason is Reason.syntax_error
+    assert said.message.startswith("Python cannot parse line 2: f-string") and "{{ and }}" in said.message
+    assert "?." not in said.message
+    other = contract.parse(Source(Path("x.py"), "x = (1\n", ""))[1]
+    assert other is not None and "f-string" not in other.message
+
+
 def test_a_file_too_deep_for_the_parser_is_reported():
     """Python's own error has no text there."""
     assert (
