@@ -252,15 +252,15 @@ def test_the_largest_message_costs_the_judge_less_than_a_second(text):
     "message, more",
     [
         (
-            "its block (42, 38, 1) has 1,596 threads; the limit is 1,024 threads per block on T4.",
+            "its block (42, 38, 1) has 1,596 threads; the limit is 1,024 threads per block on a T4.",
             ": a block within them fits every other GPU here.",
         ),
         (
-            "it requests 90,000 bytes of shared memory per block; the limit is 49,152 bytes on T4, and 65,536 with "
+            "it requests 90,000 bytes of shared memory per block; the limit is 49,152 bytes on a T4, and 65,536 with "
             "cudaFuncSetAttribute.",
             ": a block within them fits every other GPU here.",
         ),
-        ("a cooperative launch needs all of its 999 blocks on the device at once, but only 40 fit on T4.", "."),
+        ("a cooperative launch needs all of its 999 blocks on the device at once, but only 40 fit on a T4.", "."),
     ],
 )
 def test_a_limit_of_the_default_gpu_is_explained(message, more):
