@@ -13,7 +13,7 @@ from simt.gpu.split import split
 from simt.toolchain.cuda_toolkit import find_nvcc
 from tests.simt.gpu.test_split import LAUNCHED, SOURCE
 
-needs_nvcc = pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_nvcc() is None, reason="nvcc is not installed")]
 
 
 def _compile(source, folder, versions=()):
@@ -29,7 +29,6 @@ def _compile(source, folder, versions=()):
     return set(re.findall(rb"\.text\.(\w+)\0", code.read_bytes()))
 
 
-@needs_nvcc
 def test_every_launched_kernel_is_there(tmp_path):
     """Are the names that nvcc gives the kernels those under which the host's half launches them?"""
     launched = {line.split(" <<<")[0] for line in LAUNCHED if "<<<" in line and not line.startswith("cooperative")}
@@ -42,14 +41,12 @@ def test_every_launched_kernel_is_there(tmp_path):
     assert set(filtered.stdout.splitlines()) == launched
 
 
-@needs_nvcc
 def test_mistake_is_at_its_line(tmp_path):
     error = _compile("#include <cstdint>\n__global__ void k(float* x) {\n    x[0] = y;\n}", tmp_path)
     assert isinstance(error, CompileError) and error.diagnostics[0].line == 3
     assert error.diagnostics[0].message == 'identifier "y" is undefined' and "x[0] = y" in error.diagnostics[0].text
 
 
-@needs_nvcc
 def test_host_function_in_a_kernel(tmp_path):
     """Is a helper without __device__ called what it is? Its text is not there, so that nvcc calls it undefined."""
     error = _compile(
@@ -59,7 +56,6 @@ def test_host_function_in_a_kernel(tmp_path):
     assert error.diagnostics[0].message == ('calling a __host__ function("half_of") from device code is not allowed')
 
 
-@needs_nvcc
 def test_unknown_part_of_the_library_goes_to_nvcc(tmp_path):
     """Is a name that only the whole source may have left to nvcc with the whole source?"""
     error = _compile("__global__ void k(int* x) { x[0] = std::popcount(4u); }", tmp_path)
