@@ -29,6 +29,7 @@ from simt.toolchain.headers import SIMT, choose_header, make_key, torch_folder
 from simt.toolchain.runtime_library import build_base, build_runtime
 from simt.toolchain.units import Sources, Unit, check_declared, make_binding, number_lines
 
+LAUNCHER = "src/gpu/launch.cpp"  # compiled once, linked into each extension
 _DEVICE_HEADER, _CODE = "gpu/device.h", "device.cubin"
 OLDEST_CUDA = (12, 6)  # the first whose runtime loads machine code and launches by handle
 
@@ -137,7 +138,7 @@ def _build_launcher() -> Path:
     cuda = [part for folder in find_includes() for part in ("-isystem", str(folder))]
 
     def make(folder: Path) -> None:
-        source = SIMT / "src/gpu/launch.cpp"
+        source = SIMT / LAUNCHER
         run_or_fail(
             [
                 find_compiler()[0],
@@ -151,7 +152,7 @@ def _build_launcher() -> Path:
             ]
         )
 
-    key = make_key("src/gpu/launch.cpp", "include/gpu/host.h", flags=(*cuda, str(read_version())))
+    key = make_key(LAUNCHER, "include/gpu/host.h", flags=(*cuda, str(read_version())))
     return cache.find_or_make("part", key, make)[0]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import simt
+from simt.gpu.build import LAUNCHER
 from simt.toolchain import headers, runtime_library
 
 SOURCES = Path(simt.__file__).parent / "src"
@@ -15,6 +16,7 @@ MAY_INCLUDE = {
     "check": {"run", "check"},
     "count": {"run", "count"},
     "process": {"run", "check", "count", "process"},
+    "gpu": {"gpu"},
 }
 
 
@@ -28,5 +30,6 @@ def test_a_file_includes_only_rooms_below_its_own(path):
 def test_every_source_is_compiled_and_every_header_is_part_of_a_key():
     names = [*runtime_library._list_sources(), *runtime_library._list_probes()]
     names += [runtime_library._find_binder(), runtime_library._find_values()]
-    covered = {path for name in names for path in headers.list_closure(f"src/{name}.cpp")}
+    sources = [*(f"src/{name}.cpp" for name in names), LAUNCHER]
+    covered = {path for source in sources for path in headers.list_closure(source)}
     assert {SOURCES / path for path in FILES} <= covered
