@@ -47,7 +47,11 @@ from tests.grader.classroom.handed_in import write_handed_in
 DATA = DATA_FOLDER / "kills.json"
 GRADER = [sys.executable, "-m", "grader", "class"]
 # What may be killed, by words of its command line.
-TARGETS = {"judge": "grader.classroom.judge", "supervisor": "worker/supervisor.py", "worker": "worker/bootstrap.py"}
+TARGETS = {
+    "judge": "grader.judging.processes.judge",
+    "supervisor": "worker/supervisor.py",
+    "worker": "worker/bootstrap.py",
+}
 CLIENT, DASK = "client", "dask worker"
 LONGEST_S = 6 * 3600.0
 STATE = "kills.json"  # in a folder that is kept

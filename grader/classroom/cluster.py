@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from grader.classroom import cluster_worker
 from grader.classroom.cluster_worker import Machine, Versions, carry_out_on_worker, end_run
-from grader.classroom.executor import Result
 from grader.classroom.grade_class import MachineError
-from grader.classroom.judge import Order
+from grader.judging.processes.judge import Order
+from grader.judging.processes.judges import Result
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import filelock
 
-from grader.classroom.executor import Judges, Result, count_jobs
-from grader.classroom.judge import Order
+from grader.classroom.executor import count_jobs
+from grader.judging.processes.judge import Order
+from grader.judging.processes.judges import Judges, Result
 from grader.paths import ROOT
 from grader.worker.sandbox import has_gpu
 

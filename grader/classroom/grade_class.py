@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
 
-from grader.classroom.executor import Result, carry_out, run_all
+from grader.classroom.executor import carry_out, run_all
 from grader.classroom.gradings import Grading, Verdicts
 from grader.classroom.journal import Journal
-from grader.classroom.judge import Order
+from grader.judging.processes.judge import Order
+from grader.judging.processes.judges import Result
 from grader.verdict import Outcome, Verdict
 
 OTHER_OPTIONS = "another --device or --timeout"  # why a verdict was made again

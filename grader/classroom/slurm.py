@@ -9,7 +9,7 @@ from typing import Any
 
 from grader.classroom.cluster import INSTALL, ClusterError
 from grader.classroom.course import Slurm
-from grader.classroom.executor import MOST_TRIES
+from grader.judging.processes.judges import MOST_TRIES
 
 MISSING = f"--slurm needs dask and dask-jobqueue. {INSTALL}"
 PLACEHOLDER = "tcp://SCHEDULER:PORT"  # stands in the job script until there is a scheduler

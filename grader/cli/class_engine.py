@@ -13,8 +13,8 @@ import click
 
 if TYPE_CHECKING:
     from grader.classroom.course import Course
-    from grader.classroom.executor import Result
-    from grader.classroom.judge import Order
+    from grader.judging.processes.judge import Order
+    from grader.judging.processes.judges import Result
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from grader.judging.observer import Observer
 from grader.judging.trial import Finding, Limits, Progress, Trial, prepare_trial
 from grader.paths import find_place
 from grader.problems import exercises
 from grader.source.contract import Source
-from grader.verdict import Stage, StageName
+from grader.verdict import Stage, StageName, Verdict
 from grader.worker import sandbox
 
 if TYPE_CHECKING:
@@ -40,6 +40,18 @@ class Request:
     predict: str | None = None
 
 
+class RunBeside(Protocol):
+    """A grading of the same file that runs meanwhile."""
+
+    def wait(self) -> Verdict | str:
+        """Return its verdict; or in a sentence why there is none."""
+        ...
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        ...
+
+
 @dataclasses.dataclass
 class Context:
     """The state of one grading.
@@ -47,7 +59,7 @@ class Context:
     report: shows a stage and a few words. results: of all stages, in order. process: the submission's worker. problem,
     gpu, versions: left by "contract". session, cases: by "build". trials: of the cases run up to now. differentiated:
     numbers of the inputs and names of the parameters that have a gradient, left by "gradient". canary: left by "build"
-    on a GPU.
+    on a GPU. beside: the grading on the CPU, on a GPU.
     """
 
     request: Request
@@ -65,6 +77,7 @@ class Context:
     trials: list[Trial] = dataclasses.field(default_factory=list)
     differentiated: tuple[list[int], list[str]] = dataclasses.field(default_factory=lambda: ([], []))
     canary: Canary | None = None
+    beside: RunBeside | None = None
 
     @property
     def device(self) -> str:
@@ -120,7 +133,9 @@ class Context:
         self.session.release_memory()
 
     def close(self) -> None:
-        """End the worker, whatever state it is in."""
+        """End the worker, whatever state it is in, and the grading beside."""
+        if self.beside is not None:
+            self.beside.close()
         if self.process is not None:
             self.process.kill()
 

@@ -131,20 +131,39 @@ def make_context(
 
 
 def _run_stages(context: Context) -> None:
-    """Run the stages in order. One that does not pass is the last, except that "safe" may explain "correct"."""
+    """Run the stages in order. One that does not pass is the last, except that "safe" may explain "correct".
+
+    On a GPU the same file is graded on the CPU from the build on; its result is needed before anything is timed.
+    """
     if not _run_stage(context, StageName.contract):
         return
+    if context.gpu:
+        _carry_out(context, context.result(StageName.contract), "grader.judging.both", "begin")
     if not _run_stage(context, StageName.build):
         return
     is_correct = _run_stage(context, StageName.correct)
     if is_correct and context.request.case is None:
         _carry_out(context, context.result(StageName.build), "grader.judging.prediction", "build_ahead")
     if is_correct or _are_values_wrong(context.result(StageName.correct)):
-        is_safe = _run_stage(context, StageName.safe)
-        if is_correct and is_safe and _run_stage(context, StageName.gradient):
+        _run_stage(context, StageName.safe)
+    _join_run_beside(context, StageName.safe, "join")
+    if is_correct and not _has_failed(context, StageName.correct, StageName.safe):
+        _run_stage(context, StageName.gradient)
+        _join_run_beside(context, StageName.gradient, "join_gradient")
+        if not _has_failed(context, StageName.gradient):
             _run_stage(context, StageName.fast)
     _examine_kernels(context)  # it may end the worker
     _predict(context)
+
+
+def _join_run_beside(context: Context, name: StageName, step: str) -> None:
+    """On a GPU, complete a stage with what the same file showed on the CPU."""
+    if context.beside is not None:
+        _carry_out(context, context.result(name), "grader.judging.both", step)
+
+
+def _has_failed(context: Context, *names: StageName) -> bool:
+    return any(context.result(name).status in (Status.failed, Status.error) for name in names)
 
 
 def _predict(context: Context) -> None:

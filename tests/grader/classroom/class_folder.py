@@ -7,11 +7,11 @@ from pathlib import Path
 
 from grader.classroom.collect import Attempt, Collected
 from grader.classroom.course import Course, read_course
-from grader.classroom.executor import Result
 from grader.classroom.journal import Journal
-from grader.classroom.judge import Answer, Order
 from grader.classroom.new_course import write_course
 from grader.classroom.roster import FILE, Student, read_roster
+from grader.judging.processes.judge import Answer, Order
+from grader.judging.processes.judges import Result
 from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 PROBLEMS = ["groupnorm", "logsumexp"]

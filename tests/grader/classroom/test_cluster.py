@@ -262,7 +262,7 @@ def test_ctrl_c(handed_in, cluster: LocalCluster):
     assert "Interrupted. The same command grades what is left." in finish(process) and process.returncode == 130
     time.sleep(1)
     judges = [pid for file in children for pid in file.read_text().split()]
-    assert not [pid for pid in judges if b"classroom.judge" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert not [pid for pid in judges if b"processes.judge" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.mark.slow

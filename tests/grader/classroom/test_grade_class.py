@@ -16,9 +16,9 @@ from grader.classroom.collect import Attempt
 from grader.classroom.grade_class import MOST_IN_A_ROW, MachineError, Options, grade_all
 from grader.classroom.gradings import Verdicts, make_gradings
 from grader.classroom.journal import Journal
-from grader.classroom.judge import NAME, Order
 from grader.cli.class_engine import Engine
 from grader.cli.main import cli
+from grader.judging.processes.judge import NAME, Order
 from grader.paths import KERNELS_REF, ROOT
 from grader.verdict import Outcome, Reason, Status, Verdict
 from tests.grader.classroom import class_folder

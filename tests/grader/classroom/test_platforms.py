@@ -14,9 +14,9 @@ import pytest
 from grader.classroom.autograde import AT_FAULT, judge_machine, read_files
 from grader.classroom.course import parse_course
 from grader.classroom.exports import ExportError
-from grader.classroom.judge import Order
 from grader.classroom.platforms import Result, make_classroom50, make_gradescope
 from grader.cli import statuses
+from grader.judging.processes.judge import Order
 from grader.paths import KERNELS_REF, ROOT
 from grader.verdict import CaseResult, Outcome, Reason, Status, to_json
 from grader.worker.landlock import find_version

@@ -20,7 +20,8 @@ NAME = "GRADER_CLASS_JUDGE"  # a variable that is set in the process, for those 
 
 
 class Order(msgspec.Struct, forbid_unknown_fields=True):
-    """One file to grade. name: of the file, which names its exercise.
+    """One file to grade. name: of the file, which names its exercise. data: what is in it, unless path says where it
+    lies.
 
     model: the problem's file; if model_data holds what is in it, the file itself need not be on this machine. The other
     fields are those of grading.grade().
@@ -35,6 +36,9 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     require_sandbox: bool
     seconds: float
     model_data: bytes | None = None
+    path: str = ""
+    folder: str | None = None
+    case: str | None = None
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,12 +82,14 @@ def _load() -> None:
 
 
 def _carry_out(order: Order) -> Answer:
-    """Grade one file in the current folder."""
+    """Grade one file: where it lies, or in the current folder."""
     from grader.judging.grading import Limits, Refused, grade
     from grader.problems.problem import ProblemError
 
-    path = Path(order.name)
-    path.write_bytes(order.data)
+    path, folder = Path(order.path), order.folder and Path(order.folder)
+    if not order.path:
+        path, folder = Path(order.name), Path.cwd()
+        path.write_bytes(order.data)
     try:
         for _ in range(2):
             verdict = grade(
@@ -94,7 +100,8 @@ def _carry_out(order: Order) -> Answer:
                 seed=order.seed,
                 limits=Limits(own=order.seconds),
                 require_sandbox=order.require_sandbox,
-                folder=Path.cwd(),
+                case=order.case,
+                folder=folder or None,
             )
             if not _was_killed(verdict):
                 break
@@ -105,7 +112,8 @@ def _carry_out(order: Order) -> Answer:
     except Exception as error:
         return Answer(trouble=f"The grader failed ({type(error).__name__}: {str(error)[:500]}).")
     finally:
-        path.unlink(missing_ok=True)
+        if not order.path:
+            path.unlink(missing_ok=True)
 
 
 def _was_killed(verdict: Verdict) -> bool:

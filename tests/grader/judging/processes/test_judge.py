@@ -2,8 +2,8 @@
 
 import pytest
 
-from grader.classroom import judge
 from grader.judging import grading
+from grader.judging.processes import judge
 from grader.verdict import Outcome, Reason, Stage, StageName, Status
 from grader.worker.client import KILLED
 from tests.grader.classroom.class_folder import make_verdict

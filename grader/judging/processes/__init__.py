@@ -1,0 +1,1 @@
+"""Gradings in processes of their own."""
