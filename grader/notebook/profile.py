@@ -55,7 +55,8 @@ def profile(what, device: str = "H200", problem: str | Path | None = None) -> Pr
     own sizes are used, reduced if the inputs would not fit into memory. Raises CannotCheck if the forward cannot be
     counted, NotAttempted for an exercise as handed out, and Interrupted.
     """
-    return _profile(_find_kernel(what, problem), find_gpu(device))
+    device = find_gpu(device)
+    return _profile(_find_kernel(what, problem), device)
 
 
 def compare(a, b, device: str = "H200", problem: str | Path | None = None) -> Comparison:
