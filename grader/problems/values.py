@@ -11,6 +11,7 @@ from grader.worker import protocol
 from grader.worker.layout import change_values, view_memory
 
 MOST_AT_ONCE = 2**28  # random numbers drawn at once: a copy more of the largest inputs does not fit some GPUs
+MOST_COMPARED = 2**26  # elements of a difference computed at once, for the same reason
 
 
 def flatten(outputs: object) -> list[torch.Tensor]:
@@ -71,10 +72,19 @@ def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
 
 
 def measure_distance(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Return |a - b| in float32, 0 where that is not finite or the tensors are not floating; b is overwritten."""
-    if not a.is_floating_point() or a.shape != b.shape:
-        return torch.zeros_like(a, dtype=torch.float32)
-    return b.sub_(a).abs_().float().nan_to_num_(0.0, 0.0, 0.0)
+    """Return |a - b| in float32, 0 where that is not finite or the tensors are not floating.
+
+    Neither is written to: one gradient may be another's memory, or show one number at many places. The difference is
+    computed in pieces, so that a full size needs no third tensor in float64.
+    """
+    distance = torch.zeros(a.shape, dtype=torch.float32, device=a.device)
+    if not a.is_floating_point() or a.shape != b.shape or not a.numel():
+        return distance
+    pieces, a, b = torch.atleast_1d(distance, a, b)
+    rows = max(1, MOST_COMPARED // a[0].numel())
+    for piece, one, other in zip(pieces.split(rows), a.split(rows), b.split(rows), strict=True):
+        piece.copy_((one - other).abs_()).nan_to_num_(0.0, 0.0, 0.0)
+    return distance
 
 
 def convert_to_double(inputs: list) -> list:
