@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
+
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -54,11 +58,11 @@ class Watch(Mode):
             return result  # a view, or in place
         name = function.overloadpacket.__name__
         inputs, outputs = find_tensors(args), find_tensors(result)
-        terms = 1 if name.startswith(self.GATHERING) else _count_terms(name, inputs, outputs)
+        terms = 1 if name.startswith(self.GATHERING) else _count_terms(name, args, inputs, outputs)
         self.operations += 1
         self.picks |= name.startswith(self.PICKING)
         if name in PRODUCTS:
-            self.work += outputs[0].numel() * terms
+            self.work += _count_products(name, args, outputs, terms)
         else:
             self.work += max((t.numel() for t in inputs + outputs), default=0)
         self.reduction = max(self.reduction, terms)
@@ -67,7 +71,28 @@ class Watch(Mode):
         return result
 
 
-def _count_terms(name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
+def _is_transposed(name: str, args: Sequence) -> bool:
+    """Return whether an aten operation is a transposed convolution, or the backward of one."""
+    place = {"convolution": 6, "_convolution": 6, "convolution_backward": 7}.get(name)
+    return place is not None and len(args) > place and bool(args[place])
+
+
+def _count_products(name: str, args: Sequence, outputs: list[torch.Tensor], terms: int) -> int:
+    """Return the multiply-adds of one of PRODUCTS: of a transposed convolution, each input meets a whole filter."""
+    if _is_transposed(name, args):
+        return args[0].numel() * args[1][:1].numel()
+    return outputs[0].numel() * terms
+
+
+def _count_transposed_terms(args: Sequence) -> int:
+    """Return the terms of an output of a transposed convolution: with a stride, not each tap of a filter reaches it."""
+    (weight, _, strides, _, dilations), groups = args[1:6], args[8]
+    steps = zip(weight.shape[2:], itertools.cycle(strides), itertools.cycle(dilations))  # torch takes one for all axes
+    taps = [-(-size * math.gcd(stride, dilation) // stride) for size, stride, dilation in steps]
+    return weight.shape[0] // groups * math.prod(taps)
+
+
+def _count_terms(name: str, args: Sequence, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
     """Return the terms summed for one output of an aten operation, by shapes.
 
     Normalisations return their statistics too, so the smallest output counts.
@@ -76,7 +101,12 @@ def _count_terms(name: str, inputs: list[torch.Tensor], outputs: list[torch.Tens
     if not inputs or not outputs:
         return 1
     if name == "convolution_backward":  # of the gradient that comes in (N, OC, ...), x and the weight (OC, C, ...)
+        if _is_transposed(name, args):  # the weight is (C, OC, ...), and a bias has as many terms as it has outputs
+            summed = inputs[0] if args[10][2] else inputs[1]
+            return max(summed.numel() // summed.shape[1], inputs[2][0].numel())
         return max(inputs[0].numel() // inputs[0].shape[1], inputs[2][:, 0].numel())
+    if _is_transposed(name, args):
+        return _count_transposed_terms(args)
     if "convolution" in name and len(inputs) > 1:
         return inputs[1][0].numel()
     if name in PRODUCTS:
