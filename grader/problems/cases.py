@@ -21,7 +21,8 @@ MOST_WORK = 15_000_000  # multiply-adds
 MOST_OPERATIONS = 2_000  # of a recurrent network, say
 MOST_TRIED = 4_000  # operations in all trials together: they cost a millisecond each on the meta device
 
-SMALL = 16  # integers up to this are kernel sizes, strides, groups, axes: they stay, unless they count a batch
+SMALL = 16  # integers up to this are kernel sizes, strides, groups, axes: they stay, unless they count a batch, or
+SMALL_BASES = (8, 4, 3, 2, 1)  # no case is small enough with them: then they get these ceilings in turn
 BASES = (16, 32, 64, 128, 8, 4, 256, 512)  # ceilings tried for all sizes together, the likeliest first
 # For each variant, the sizes that a slot is given in turn until Model accepts one. Neighbouring slots start at
 # different places, so that no two dimensions agree by chance.
@@ -128,14 +129,19 @@ def lower(problem) -> list[Case]:
     """Cases for a file without CASES: its own sizes made small in several ways that its Model accepts.
 
     Sizes are the module-level integers above SMALL (and whatever counts a batch), alone or in a tuple, that Model's
-    code does not read itself. Every shape is tried on the file's own functions; those that Model refuses, or that
-    cost too much, are dropped. Raises ProblemError, which says what helps, if nothing small enough is accepted.
+    code does not read itself; where these do not make it small enough, the smaller ones as well. Every shape is tried
+    on the file's own functions; those that Model refuses, or that cost too much, are dropped. Raises ProblemError,
+    which says what helps, if nothing small enough is accepted.
     """
     trial = _Trial(problem)
     slots = _slots(problem)
     base = _base(trial, slots)
     if base is None:
-        raise ProblemError(_no_case(problem, trial, slots), problem.path)
+        further = {slot: size for slot, size in _slots(problem, above=1).items() if slot not in slots}
+        base = _base_of_all(trial, slots, further)
+        if base is None:
+            raise ProblemError(_no_case(problem, trial, slots | further), problem.path)
+        slots = slots or {slot: size for slot, size in further.items() if base[slot] < size}
     shapes = {"minimal": _walk(trial, slots, base, MINIMAL), "small": base, "odd": _walk(trial, slots, base, PRIMES)}
     others = ("normal", "large_mean") if trial.plain_inputs(base) else ()
     others = [inputs for inputs in others if trial.accepts(shapes["odd"], inputs)]
@@ -210,21 +216,22 @@ Slot = tuple[str, int | None]
 Sizes = dict[Slot, int]
 
 
-def _slots(problem) -> Sizes:
+def _slots(problem, above: int = SMALL) -> Sizes:
     """The integers that may be lowered, with the file's values. What --set fixed stays fixed, and what Model's own code
     reads: a submission gets the arguments of Model, and of other names it knows only what its own file gives
     them."""
-    return {(name, place): size for (name, place), size in _sizes(problem).items() if name not in problem.read_by_model}
+    sizes = _sizes(problem, above)
+    return {(name, place): size for (name, place), size in sizes.items() if name not in problem.read_by_model}
 
 
-def _sizes(problem) -> Sizes:
-    """All integers that look like sizes and that --set did not fix."""
+def _sizes(problem, above: int = SMALL) -> Sizes:
+    """All integers above a limit, and those that count a batch, that --set did not fix."""
     found: Sizes = {}
     for name, value in problem.literals.items():
         if name in problem.overrides:
             continue
         for place, number in enumerate(value) if isinstance(value, (tuple, list)) else ((None, value),):
-            if type(number) is int and (number > SMALL or (_is_batch((name, place)) and number > 1)):
+            if type(number) is int and (number > above or (_is_batch((name, place)) and number > 1)):
                 found[(name, place)] = number
     return found
 
@@ -248,16 +255,33 @@ def _as_set(problem, sizes: Sizes) -> dict[str, object]:
     return values
 
 
-def _base(trial, slots: Sizes) -> Sizes | None:
-    """The first of several ways to make all sizes small together that Model accepts; batches become 2."""
+def _base(trial, slots: Sizes, further: Sizes | None = None) -> Sizes | None:
+    """The first of several ways to make all sizes small together that Model accepts, next to further ones that stay;
+    batches become 2.
+    """
+    further = further or {}
+    if not slots:
+        return dict(further) if trial.accepts(further) else None
     batch = {slot: min(2, size) for slot, size in slots.items() if _is_batch(slot)}
     for ceiling in BASES:
         for divide in (False, True):
             sizes = {slot: _lowered(size, max(slots.values()), ceiling, divide) for slot, size in slots.items()}
-            for candidate in (sizes | batch, sizes):
+            for candidate in (sizes | batch | further, sizes | further):
                 if trial.accepts(candidate):
                     return candidate
-    return dict(slots) if trial.accepts(slots) else None
+    return slots | further if trial.accepts(slots | further) else None
+
+
+def _base_of_all(trial, slots: Sizes, further: Sizes) -> Sizes | None:
+    """A base with the first ceiling for further sizes that Model accepts; those that can stay as they are do so."""
+    for ceiling in SMALL_BASES:
+        base = _base(trial, slots, {slot: min(size, ceiling) for slot, size in further.items()})
+        if base is not None:
+            for slot in sorted(further, key=lambda slot: (further[slot], str(slot))):  # kernel sizes, axes first
+                if trial.accepts(whole := base | {slot: further[slot]}):
+                    base = whole
+            return base
+    return None
 
 
 def _lowered(size: int, largest: int, ceiling: int, divide: bool) -> int:

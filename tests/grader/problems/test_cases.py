@@ -425,6 +425,14 @@ def test_a_file_too_large_to_lower_says_what_helps(tmp_path):
         problem.read(path).cases()
 
 
+def test_small_sizes_stay_where_the_others_are_enough(made):
+    """Is no kernel size, group count or axis lowered without need?"""
+    for name in ("convolution", "attention", "loss"):
+        read, found = made(name)
+        kept = {n for n, v in read.literals.items() if type(v) is int and v <= cases.SMALL and "batch" not in n}
+        assert kept and not any(kept & case.set.keys() for case in found)
+
+
 # --- declared --------------------------------------------------------------------------------------------------------
 
 
