@@ -39,9 +39,6 @@ SOMETIMES_NO_KERNEL = (
 )
 NO_LAUNCH = " The submission launched no kernel, so that none of its cases counts."
 HOST_ALONE = "forward launches no kernel and calls none of the operators that this problem allows."
-NO_GPU = (
-    " torch.cuda.is_available() is false on this machine, where kernels run on the CPU: launch them whatever it says."
-)
 NO_BUILD = "The submission builds no kernel."
 UNKNOWN = (
     "The grader cannot tell whether the submission's own kernels compute this: it fails in a run with other values."
@@ -81,8 +78,6 @@ def mark_missing_kernels(context: Context, stage: Stage) -> None:
         why = findings.of_failure(failed, context.source, context.session.client.sources, None, protocol.Build)
         message += f"\nIts own kernel did not compile, and it went on without it. {why.message}\n"
         evidence = why.evidence
-    if "cuda.is_available" in context.source.text and not context.gpu:
-        message += NO_GPU
     if not evidence and allowed is not None:
         evidence = _point_at(context, "forward")
     stage.reason, stage.message = Reason.no_kernel, f"{message} {stage.message}".strip()

@@ -24,6 +24,7 @@ from grader.worker.messages import (
     Found,
     Note,
 )
+from simt.runtime.torch_replaced import has_gpu
 
 NAME = MAX_NAME - MAX_CUT  # characters of a name
 
@@ -97,7 +98,7 @@ def _specify(failure: Failure, error: BaseException) -> None:
         _add_kernel(failure, error)
     elif isinstance(error, (MemoryError, torch.OutOfMemoryError)) or _mentions_memory(failure.message):
         failure.reason = "out_of_memory"
-    elif any(words in failure.message for words in NEEDS_GPU) and not torch.cuda.is_available():
+    elif any(words in failure.message for words in NEEDS_GPU) and not has_gpu():
         failure.message = f"{simt.NoGpu('This call')} torch says: {failure.message}"
     elif isinstance(error, RuntimeError) and "CUDA" in failure.message:
         _add_cuda_reason(failure)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from grader.worker import protocol
+from simt.runtime.torch_replaced import has_gpu
 
 FILLER = 7.0  # what lies between the elements of a non-contiguous gradient
 
@@ -35,7 +36,7 @@ def _find_tensors(output: object) -> list[torch.Tensor]:
     """Return the tensors in an output by the judge's rule for Model's; kind_of reports what is not a tensor."""
     if isinstance(output, torch.Tensor):  # the usual case, by itself: timed calls come by here
         return [output]
-    found = protocol.tensors(output, "cuda" if torch.cuda.is_available() else "cpu")
+    found = protocol.tensors(output, "cuda" if has_gpu() else "cpu")
     return [tensor for tensor in found if isinstance(tensor, torch.Tensor)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import sys
 from collections.abc import Callable
 
 import torch
@@ -12,7 +14,7 @@ from torch.cuda.amp import common
 from simt.devices import Device
 from simt.errors import NoGpu
 from simt.runtime import library, torch_graphs, torch_streams
-from simt.runtime.torch_replaced import choose, replace, to_cpu
+from simt.runtime.torch_replaced import choose, has_gpu, is_on, replace, to_cpu
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +84,20 @@ class _OneDevice:
 
     def __exit__(self, *error):
         return False
+
+
+def _make_is_available(own: Callable[[], bool]) -> Callable[[], bool]:
+    """Return torch.cuda.is_available: true for a program where "cuda" means the CPU, as on the machine that it is for.
+
+    torch's own modules, which would call the driver or generate code for a GPU, are answered truly.
+    """
+
+    @functools.wraps(own)
+    def is_available() -> bool:
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))
+        return has_gpu() or (is_on() and caller.partition(".")[0] != "torch")
+
+    return is_available
 
 
 def _lazy_init() -> None:
@@ -173,6 +189,7 @@ def _refuse(name: str) -> Callable:
 def install() -> None:
     """Replace torch.cuda's functions and classes."""
     cuda = torch.cuda
+    replace(cuda, "is_available", _make_is_available(cuda.is_available))
     for name, stand_in in _FUNCTIONS.items():
         if hasattr(cuda, name):
             own = getattr(cuda, name)

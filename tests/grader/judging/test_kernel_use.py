@@ -261,11 +261,11 @@ if ModelNew.calls > 4:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_file_that_asks_for_a_gpu_is_told_that_there_is_none(judged):
-    """Does the report say why a file that launches its kernel on a GPU alone launches none?"""
+def test_a_file_that_asks_for_a_gpu_is_graded_by_its_way_for_one(judged):
+    """Does a file that launches its kernel on a GPU alone launch it here, too?"""
     way = "return module.affine(x, self.b) if torch.cuda.is_available() else 2 * x + self.b"
     correct = judged(forward(way), ASKED).stage("correct")
-    assert correct.reason is Reason.no_kernel and "launch them whatever it says" in correct.message
+    assert (correct.status, correct.reason) == (Status.passed, None)
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ LINEAR.weight.is_cuda
 X.cuda() is X and X.to("cuda") is X
 X.cpu() is not X and X.to("cpu").data_ptr() != X.data_ptr()
 X.type() == "torch.cuda.FloatTensor"
-not torch.cuda.is_available() and torch.cuda.device_count() == 1
+torch.cuda.is_available() and torch.cuda.device_count() == 1
 torch.cuda.synchronize() is None and torch.cuda.empty_cache() is None
 torch.cuda.memory_allocated() == torch.cuda.max_memory_allocated() == 0
 torch.cuda.current_stream() == torch.cuda.default_stream() and torch.cuda.current_stream().cuda_stream == 0
@@ -103,6 +103,13 @@ def test_off_again_torch_is_as_it_was():
     assert not torch.cuda.is_available() and not X.is_cuda and X.cpu() is X
     with pytest.raises((AssertionError, RuntimeError)):
         torch.zeros(3, device="cuda")
+
+
+def test_torchs_own_modules_find_no_gpu(on):
+    """Is is_available() false in torch's modules, which would load the driver or generate code for a GPU?"""
+    there: dict = {"torch": torch, "__name__": "torch.some_module"}
+    exec("found = torch.cuda.is_available()", there)
+    assert torch.cuda.is_available() and not there["found"]
 
 
 def test_default_device(on):
