@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import hashlib
 import inspect
 import os
 import re
@@ -17,6 +18,9 @@ import simt
 from grader.worker.failures import NAME, ExplainedBuildError, bound_line, describe_exception, shorten
 from grader.worker.messages import MAX_NOTE, MAX_NOTE_LINE, MAX_NOTES, MAX_SOURCE, Building, Built, Note, Reply
 
+COMPILER = "with torch.compile"  # after "compiling"
+# of a build that would fail again; a linker or a cache may have lacked memory
+FINAL = ("compile_error", "undeclared_function", "missing_cpp_sources", "unsupported_cuda")
 MAX_ITEMS = 20  # of a list of sources that are reported one by one
 NVCC = re.compile(r"^\S*?(\w+\.(?:cu|cpp))\((\d+)\): (error|warning)[^:]*: (.*)$", re.MULTILINE)
 GCC = re.compile(r"^\S*?(\w+\.(?:cu|cpp)):(\d+):(?:\d+:)? (fatal error|error|warning): (.*)$", re.MULTILINE)
@@ -27,7 +31,8 @@ class BuildReporter:
     """Wraps load_inline and load so that the judge learns when a compiler runs: its time is not the submission's own.
 
     path: of the submission. replacements: CUDA sources to compile in place of its own. built: files of the extensions
-    built so far.
+    built so far. failed: the error of each build that failed, by its arguments: a submission that goes on without the
+    extension may ask for it again in each call, and what a worker is given does not change.
     """
 
     def __init__(self, reply: Callable[[Reply], None], gpu: bool):
@@ -36,10 +41,12 @@ class BuildReporter:
         self.path = ""
         self.replacements: dict[str, str] = {}
         self.built: list[str] = []
+        self.failed: dict[str, Exception] = {}
+        self.reports_compiler = False
 
     def start(self, path: str, replacements: dict[str, str]) -> None:
         """Forget the builds of an earlier submission; compile these replacements for this one."""
-        self.path, self.replacements, self.built = path, replacements, []
+        self.path, self.replacements, self.built, self.failed = path, replacements, [], {}
         _remove_stale_locks()
 
     def wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,6 +58,9 @@ class BuildReporter:
             given = signature.bind(*args, **kwargs).arguments
             name, functions = shorten(str(given["name"]), NAME), given.get("functions")
             sources = label_sources(cpp_sources=given.get("cpp_sources"), cuda_sources=given.get("cuda_sources"))
+            key = hashlib.sha256(repr(given).encode("utf-8", "replace")).hexdigest()
+            if key in self.failed:
+                raise self.failed[key].with_traceback(None)
             self.reply(Building(name))
             started, failure = time.monotonic(), None
             try:
@@ -64,6 +74,8 @@ class BuildReporter:
                     names = [functions] if isinstance(functions, str) else list(functions or [])
                     raised = explain_torch_build(error, name, sources, names)
                 failure = describe_exception(raised, "compile_error", self.path)
+                if failure.reason in FINAL:
+                    self.failed[key] = raised
                 if raised is error:
                     raise
                 raise raised from None
@@ -71,6 +83,30 @@ class BuildReporter:
                 self.reply(Built(name, time.monotonic() - started, sources, failure))
 
         return reported
+
+    def wrap_compile(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Return torch.compile with what its compiler does reported as builds: its import, and each graph."""
+
+        @functools.wraps(original)
+        def reported(*args: Any, **kwargs: Any) -> Any:
+            if not self.reports_compiler:
+                self.reports_compiler = True
+                self.reply(Building(COMPILER))
+                started = time.monotonic()
+                try:
+                    self._watch_compiler()
+                finally:
+                    self.reply(Built(COMPILER, time.monotonic() - started, {}))
+            return original(*args, **kwargs)
+
+        return reported
+
+    def _watch_compiler(self) -> None:
+        with contextlib.suppress(ImportError, AttributeError):  # versions of torch that report no begin and end
+            from torch._dynamo import callback
+
+            callback.callback_handler.register_start_callback(lambda _: self.reply(Building(COMPILER)))
+            callback.callback_handler.register_end_callback(lambda _: self.reply(Built(COMPILER, 0.0, {})))
 
     def _replace(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return load_inline's arguments with the judge's replacements in the CUDA sources."""

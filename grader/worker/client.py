@@ -186,7 +186,8 @@ class Client:
         return reply
 
     def _keep_build(self, reply: protocol.Built) -> None:
-        self._keep(reply.sources)
+        if reply.sources:  # torch.compile's graphs have none
+            self._keep(reply.sources)
         self.failed_build = reply.failure or self.failed_build
 
     def _keep(self, sources: dict[str, str]) -> None:

@@ -99,6 +99,7 @@ def _report_builds(worker: Worker, gpu: bool) -> None:
         simt.runtime.extension.build_ahead = ("check",)
     cpp_extension.load_inline = worker.builds.wrap(cpp_extension.load_inline)
     cpp_extension.load = worker.builds.wrap(cpp_extension.load)
+    torch.compile = worker.builds.wrap_compile(torch.compile)
 
 
 if __name__ == "__main__":
