@@ -89,10 +89,10 @@ class MutantWorker:
         self.query(
             protocol.Construct(
                 args=protocol.pack(list(instance.init_args)), kwargs=protocol.pack(dict(instance.init_kwargs)),
-                state={name: protocol.pack(value) for name, value in instance.model.state_dict().items()},
+                state={name: protocol.pack(value) for name, value in instance.weights().items()},
                 model_source=case.problem.text, model_path=str(case.problem.path),
                 overrides=protocol.pack(dict(case.case.set) | case.problem.overrides), guard="end", seconds=OWN_SECONDS,
-                buffers=list_buffers(instance.model),
+                buffers=list_buffers(instance.model), weight_seed=instance.weight_seed,
             )
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ from grader.problems.problem import Instance
 from grader.worker import protocol
 from grader.worker.layout import find_strides
 from grader.worker.messages import TalliedLaunch
+from grader.worker.weights import list_buffers
 from simt.runtime.monitor import Orders
 
 BLOCKS = 12  # of each launch that are counted, besides its first and last
@@ -195,12 +196,14 @@ def _count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
     construct = protocol.Construct(
         args=protocol.pack(list(instance.init_args)),
         kwargs=protocol.pack(dict(instance.init_kwargs)),
-        state={name: _pack_weight(value) for name, value in instance.model.state_dict().items()},
+        state={name: _pack_weight(value) for name, value in instance.weights().items()},
         model_source=context.problem.text,
         model_path=str(context.problem.path),
         overrides=protocol.pack(dict(size.case.set) | context.problem.overrides),
         guard=None,
         seconds=session.limits.own,
+        buffers=list_buffers(instance.model),
+        weight_seed=instance.weight_seed,
     )
     counting = Orders(count=True, seconds=SECONDS)
     session.query(construct, "ModelNew(...)", FULL.name, orders=counting)

@@ -138,13 +138,14 @@ class Session:
         return protocol.Construct(
             args=protocol.pack(list(instance.init_args)),
             kwargs=protocol.pack(dict(instance.init_kwargs)),
-            state={name: protocol.pack(value) for name, value in instance.model.state_dict().items()},
+            state={name: protocol.pack(value) for name, value in instance.weights().items()},
             model_source=self.problem.text,
             model_path=str(self.problem.path),
             overrides=protocol.pack(dict(trial.case.set) | self.problem.overrides),
             guard=guard,
             seconds=self.limits.own,
             buffers=list_buffers(instance.model),
+            weight_seed=instance.weight_seed,
         )
 
     def run_forward(self, trial: Trial, how: How = IN_ORDER, calls: int = 1) -> list[Call]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import random
@@ -18,6 +19,11 @@ def derive_seed(seed: int, case: Case) -> int:
     """Return a 62-bit seed for torch from the judge's seed and the case."""
     text = repr((seed, case.name, sorted(case.set.items()), case.inputs))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 2
+
+
+def derive_weight_seed(seed: int, case: Case) -> int:
+    """Return a seed for weights that tells nothing of derive_seed()'s, from which inputs are drawn."""
+    return derive_seed(seed, dataclasses.replace(case, name=f"weights of {case.name}"))
 
 
 @contextlib.contextmanager
@@ -40,15 +46,24 @@ def seeded(seed: int, device: torch.device | None) -> Iterator[None]:
             random.setstate(state)
 
 
-def randomise_parameters(model: torch.nn.Module) -> None:
-    """Add normal noise to every parameter: 0.2, or less where many products are summed: deep models stay finite.
+def find_constants(model: torch.nn.Module, other: torch.nn.Module) -> list[str]:
+    """Return the names of the parameters that are the same in a model constructed with another seed."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    pairs = zip(model.named_parameters(), other.parameters(), strict=True)
+    return [name for (name, one), two in pairs if not one.is_meta and torch.equal(one, two)]
+
+
+def randomise_parameters(model: torch.nn.Module, names: list[str] | None = None) -> None:
+    """Add normal noise to the parameters of these names, or to every one: 0.2, or less where many products are summed:
+    deep models stay finite.
 
     Parameters without values are left alone: for normal numbers on the meta device torch imports its compiler, which
     takes time.
     """
     with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.is_meta or not parameter.is_floating_point():
+        for name, parameter in model.named_parameters():
+            if (names is not None and name not in names) or parameter.is_meta or not parameter.is_floating_point():
                 continue
             fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
             parameter.add_(torch.randn_like(parameter), alpha=min(0.2, fan_in**-0.5))

@@ -33,7 +33,9 @@ class Instance:
 
     model: the reference, not yet run (its state_dict is what a submission loads). init_args, init_kwargs: what
     Model was constructed with. inputs: what forward takes; tensors on the device, other values as they are.
-    kind: what forward returned when it was last run, as worker.protocol.kind_of() names it.
+    kind: what forward returned when it was last run, as worker.protocol.kind_of() names it. weight_seed: from which the
+    constructor drew the weights, if a submission is to draw the same; else None. given: the parameters that a
+    submission is given in that case, as no constructor draws them.
     """
 
     model: torch.nn.Module
@@ -44,6 +46,13 @@ class Instance:
     blame: Callable[[], contextlib.AbstractContextManager]
     precision: str = PRECISIONS[0]
     kind: str = ""
+    weight_seed: int | None = None
+    given: list[str] | None = None
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the weights that a submission loads, by name."""
+        state = self.model.state_dict()
+        return state if self.given is None else {name: state[name] for name in self.given}
 
     def eager(self) -> list[torch.Tensor]:
         """Return the outputs in the model's own dtype, with TF32 and other shortcuts off. A fresh model each time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import dataclasses
 import difflib
 import errno
@@ -23,7 +24,14 @@ from grader.paths import find_place, find_real_path, inductor_cache
 from grader.problems import cases as _cases
 from grader.problems import exercises
 from grader.problems.cases import Case, ProblemError
-from grader.problems.draws import derive_seed, randomise_parameters, redraw_input, seeded
+from grader.problems.draws import (
+    derive_seed,
+    derive_weight_seed,
+    find_constants,
+    randomise_parameters,
+    redraw_input,
+    seeded,
+)
 from grader.problems.instance import Instance
 from grader.problems.literals import (
     evaluate,
@@ -120,7 +128,8 @@ class Problem:
     """A KernelBench file with some of its module-level literals replaced.
 
     name: what reports call it. path, text: its file, and what was read there. overrides: name to value, from --set.
-    determined: the devices on which check_determined() has found nothing.
+    determined: the devices on which check_determined() has found nothing. same_seed: weights are what Model's
+    constructor draws from a seed that a submission may be given, as KernelBench has both construct the same weights.
     """
 
     name: str
@@ -129,6 +138,7 @@ class Problem:
     tree: ast.Module
     overrides: dict[str, object]
     determined: set[str] = dataclasses.field(default_factory=set, init=False, compare=False)
+    same_seed: bool = dataclasses.field(default=False, init=False)
 
     def check(self) -> None:
         """Raise ProblemError unless the file runs and has the three names of the contract."""
@@ -243,7 +253,9 @@ class Problem:
         """Return a model with random weights and inputs for `case`, the same for the same (seed, case, device).
 
         The model is float32 (or whatever the file makes) and in the mode in which it was constructed. Every
-        parameter is moved by a random amount so that a default of 0 or 1 hides nothing; buffers stay as they are.
+        parameter is moved by a random amount so that a default of 0 or 1 hides nothing; buffers stay as they are. With
+        `same_seed` the constructor gives the weights, on the CPU, as a GPU draws other numbers; those that it does not
+        draw are moved all the same.
         Raises ProblemError if the file's functions raise, or give what no submission can be handed.
         """
         device = torch.device(device)
@@ -254,14 +266,24 @@ class Problem:
         self._check_fit("get_init_inputs() gives", [args, kwargs])
         inputs = self._draw(module, case, draw + 1, device)
 
-        def build(other: int = 0) -> torch.nn.Module:
-            with self._blame("Model(...)", device), seeded(draw + 2 + other, device), torch.device(device):
+        weight_seed = derive_weight_seed(seed, case) if self.same_seed else None
+
+        def construct(start: int, place: torch.device, moved: list[str] | None = None) -> torch.nn.Module:
+            with self._blame("Model(...)", place), seeded(start, place), torch.device(place):
                 model = module.Model(*args, **kwargs)
                 if isinstance(model, torch.nn.Module):
                     model = model.to(device)
-                    randomise_parameters(model)
+                    randomise_parameters(model, moved)
                     self._check_fit("Model holds", model.state_dict())
             return model
+
+        place, moved = device, None
+        if weight_seed is not None:
+            place = device if device.type == "meta" else torch.device("cpu")
+            moved = find_constants(construct(weight_seed, place, []), construct(weight_seed + 1, place, []))
+
+        def build(other: int = 0) -> torch.nn.Module:
+            return construct((draw + 2 if weight_seed is None else weight_seed) + other, place, moved)
 
         return Instance(
             build(),
@@ -271,7 +293,15 @@ class Problem:
             build,
             functools.partial(self._blame, "Model.forward", device),
             self.precision,
+            weight_seed=weight_seed,
+            given=moved,
         )
+
+    def share_seed(self) -> Problem:
+        """Return the problem with weights that a submission's constructor draws as well, from the same seed."""
+        shared = copy.copy(self)
+        shared.same_seed = True
+        return shared
 
     def draw_inputs(self, case: Case, seed: int, device: str | torch.device = "cpu") -> list:
         """Return new inputs for `case`, the same for the same (seed, case, device). Raises as instantiate() does."""

@@ -125,7 +125,8 @@ class Build(msgspec.Struct, tag="build", forbid_unknown_fields=True):
 class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
     """Construct ModelNew(*args, **kwargs) and load the weights. model_source: for ModelNew.load_reference.
 
-    buffers: names in `state` that need no counterpart in ModelNew.
+    buffers: names in `state` that need no counterpart in ModelNew. weight_seed: the constructor begins with this seed,
+    as Model's did, and draws what is not in `state`.
     """
 
     args: Value
@@ -137,6 +138,7 @@ class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
     guard: str | None
     seconds: float
     buffers: list[str] = []
+    weight_seed: int | None = None
 
 
 class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):

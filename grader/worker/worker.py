@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import random
 import sys
 import types
 from collections.abc import Callable
@@ -112,9 +113,12 @@ class Worker:
         return protocol.Done()
 
     def construct(self, command: protocol.Construct) -> protocol.Reply:
-        """Construct ModelNew with the judge's arguments and load the judge's weights."""
+        """Construct ModelNew with the judge's arguments, from its seed if it gives one, and load its weights."""
         args, kwargs = self.device.unpack(command.args), self.device.unpack(command.kwargs)
         with self.device.running(guard=command.guard), self.device.submission():
+            if command.weight_seed is not None:
+                random.seed(command.weight_seed)
+                torch.manual_seed(command.weight_seed)
             model = self.module.ModelNew(*args, **kwargs)
             if self.device.gpu and isinstance(model, torch.nn.Module):
                 model = model.cuda()

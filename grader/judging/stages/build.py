@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+
 import simt
 from grader.judging import findings
 from grader.judging.context import Context
@@ -12,10 +15,16 @@ from grader.judging.trial import Finding, FindingError, Refused
 from grader.judging.worker_process import PREPARING, start_worker
 from grader.problems.cases import Case, UnknownCase, choose
 from grader.problems.determinism import check_determined
+from grader.problems.values import find_tensors
 from grader.verdict import Reason, Stage, StageName, spelled
 from grader.worker import protocol, sandbox
 from grader.worker.client import Client, NotStarted
 from grader.worker.locks import sole_builder
+
+SAME_SEED = (
+    "ModelNew's weights do not fit Model's by name or shape: both are constructed with the same random seed instead, "
+    "so that ModelNew has the weights that its constructor draws in Model's order."
+)
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -29,7 +38,7 @@ def run(context: Context, stage: Stage) -> None:
         context.canary = Canary()  # before any of the submission's code can use the GPU
     _import(context)
     context.cases = _select(context, cases)
-    context.session.construct(context.make_trial(context.cases[0]), "end")
+    _construct(context, stage)
 
 
 def restart(context: Context) -> None:
@@ -67,6 +76,50 @@ def _import(context: Context) -> None:
         request = context.request
         build = protocol.Build(context.source.text, spelled(str(request.place)), request.limits.own)
         context.session.query(build, findings.IMPORT, None)
+
+
+def _construct(context: Context, stage: Stage) -> None:
+    """Construct ModelNew for the first case, and for another one if weights were matched by their shapes.
+
+    If its weights do not fit Model's, both are constructed with the same seed and the case is run: a ModelNew whose
+    constructor makes the same weights in another form gives Model's results then. Raises FindingError if it does not.
+    """
+    first, *others = context.cases
+    try:
+        context.session.construct(context.make_trial(first), "end")
+        if context.session.renamed and others:  # in a case of many sizes of 1, all weights have the same shape
+            context.session.construct(context.make_trial(others[-1]), "end")
+            context.session.construct(context.make_trial(first), "end")
+    except FindingError as error:
+        if error.finding.reason is not Reason.missing_weights:
+            raise
+        if not _shares_seed(context):
+            raise error from None
+        context.session.construct(context.make_trial(first), "end")
+        stage.message = SAME_SEED
+
+
+def _shares_seed(context: Context) -> bool:
+    """Return whether ModelNew gives Model's results where both are constructed with the same seed.
+
+    The problem then constructs Model in this way from here on.
+    """
+    before = context.problem
+    context.problem = context.session.problem = before.share_seed()
+    context.trials.clear()
+    with contextlib.suppress(FindingError):
+        trial = context.make_trial(max(context.cases, key=_count_elements(context)))
+        context.session.construct(trial, "end")
+        if context.session.run_forward(trial)[0].difference is None:
+            return True
+    context.problem = context.session.problem = before
+    context.trials.clear()
+    return False
+
+
+def _count_elements(context: Context) -> Callable[[Case], int]:
+    """Return a function that counts the elements of a case's inputs."""
+    return lambda case: sum(t.numel() for t in find_tensors(context.make_trial(case).instance.inputs))
 
 
 def _select(context: Context, cases: list[Case]) -> list[Case]:
