@@ -33,6 +33,8 @@ _HEADERS = {
     "cuda_fp4": "4-bit floats",
     "cuda_awbarrier": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
     "cudaTypedefs": "the CUDA driver API",
+    "pybind11/numpy": "NumPy arrays in C++ (pass tensors)",
+    "pybind11/eigen": "Eigen's matrices (pass tensors)",
     "cuda_gl_interop": "sharing memory with OpenGL",
 }
 
@@ -176,8 +178,8 @@ def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]
         return f"{text(i - 2)}::experimental", f"the experimental part of {text(i - 2)}"
     if before == "::" and text(i - 2) == "torch" and name in ("autograd", "nn") and after == "::":
         return f"torch::{name}", _TORCH[name]
-    if name == "class_" and before == "::":
-        return "py::class_", "binding classes (only functions can be bound)"
+    if name == "class_" and before == "::" and text(i - 2) == "torch":
+        return "torch::class_", "TorchScript's classes (py::class_ works)"
     if name in ("texture", "surface") and (after != "<" or before == "return" or before in set("(&|=,?:!+-*/%<[")):
         return name, None  # a variable
     if name in _NAMES:

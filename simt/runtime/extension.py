@@ -9,14 +9,14 @@ import re
 import sys
 import threading
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
 
 from simt.errors import KernelError
-from simt.runtime import library, torch_device, torch_graphs
+from simt.runtime import bound_classes, library, torch_device, torch_graphs
 from simt.runtime.torch_extension import cpp_extension
 from simt.toolchain import build, cache
 from simt.toolchain.compilers import MODES
@@ -128,10 +128,11 @@ def load_inline(
         threading.Thread(target=_build_ahead, args=(sources, mode), daemon=True).start()
     if sources.registers_operators and library.options.mode != "plain":
         _load(sources, MODES.index("plain"))  # the other builds register nothing
-    path, bound = _load(sources, MODES.index(library.options.mode), verbose)
+    classes: dict[str, Callable] = {}
+    path, bound = _load(sources, MODES.index(library.options.mode), verbose, classes)
     module = types.ModuleType(name)
     module.__file__ = path
-    module.__dict__.update(torch_graphs.record_extension(name, bound))
+    module.__dict__.update(torch_graphs.record_extension(name, bound_classes.collect(bound, classes)))
     return module
 
 
@@ -161,8 +162,14 @@ def _build_ahead(sources: Sources, mode: str) -> None:
 around_variant = contextlib.nullcontext
 
 
-def _load(sources: Sources, mode: int, verbose: bool = False) -> tuple[str, dict]:
-    """Return the path of the build for one mode, and its functions. Called in another mode, they load that build."""
+def _load(
+    sources: Sources, mode: int, verbose: bool = False, classes: dict[str, Callable] | None = None
+) -> tuple[str, dict]:
+    """Return the path of the build for one mode, and its functions. Called in another mode, they load that build.
+
+    classes: C++ type of a bound class to what makes its object; of all modes, and filled by the caller.
+    """
+    classes = {} if classes is None else classes
     made = build.build(sources, MODES[mode])
     if verbose:
         print(f"simt: {sources.name}: {'compiled' if made.compiled else 'unchanged'}", file=sys.stderr)
@@ -171,11 +178,11 @@ def _load(sources: Sources, mode: int, verbose: bool = False) -> tuple[str, dict
     def of_mode(wanted: int) -> dict:
         if wanted not in others:
             with around_variant(sources):
-                others[wanted] = _load(sources, wanted)[1]
+                others[wanted] = _load(sources, wanted, classes=classes)[1]
         return others[wanted]
 
     try:
-        return str(made.path), load_binder().load(str(made.path), mode, of_mode)
+        return str(made.path), load_binder().load(str(made.path), mode, of_mode, classes)
     except ImportError as error:
         raise cache.make_unusable_error(str(error)) from None
 

@@ -157,12 +157,13 @@ def record_extension(name: str, bound: dict) -> dict:
     if any(isinstance(value, type) for value in bound.values()):
         unrecorded.append(name)
     return {
-        key: _record(value) if callable(value) and not isinstance(value, type) else value
-        for key, value in bound.items()
+        key: record(value) if callable(value) and not isinstance(value, type) else value for key, value in bound.items()
     }
 
 
-def _record(function: Callable) -> Callable:
+def record(function: Callable) -> Callable:
+    """Return a function of an extension as record_extension() does."""
+
     @functools.wraps(function)
     def call(*args, **kwargs):
         if any(isinstance(value, torch.device) for value in (*args, *kwargs.values())):

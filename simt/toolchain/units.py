@@ -77,8 +77,9 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     kernels = list(dict.fromkeys(name for r in cuda for name in r.kernels))
     shared = list(dict.fromkeys(name for r in cuda for name in r.shared))
     units = []
+    bound = BOUND_CLASSES if any("class_" in r.source.words for r in (*cpp, *cuda)) else ""
     if cpp or functions is not None:
-        text = _mark_lines(cpp) + make_binding(functions, sources.cpp)
+        text = bound + _mark_lines(cpp) + make_binding(functions, sources.cpp)
         # This unit has no kernels and needs no probes: one object serves all modes. Only the plain build of one that
         # registers operators may do so.
         built = mode if any(s.registers_operators for s in sources.parsed_cpp) else "plain"
@@ -86,6 +87,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     if cuda:
         text = (
             include_ptx(cuda)
+            + bound
             + _choose_macros(cuda)
             + declare_names(kernels, shared, [c for r in cuda for c in r.constants])
             + _mark_lines(cuda)
@@ -105,6 +107,12 @@ def number_lines(sources: list[Source]) -> dict[tuple[str, int], str]:
     """Return the lines of the sources by label and number, from 1."""
     return {(s.label, n): line for s in sources for n, line in enumerate(s.lines, 1)}
 
+
+# Before the sources of an extension that binds classes: Python may pass and get objects of any class then.
+BOUND_CLASSES = (
+    "namespace simt { template <class T> "
+    "struct MayBeBound<T, std::enable_if_t<std::is_class_v<T>>> : std::true_type {}; }\n"
+)
 
 # Macros for CUDA's qualifiers, which may occur in the student's own headers. In the sources they are rewritten.
 CUDA_MACROS = """#define __CUDACC__ 1

@@ -6,18 +6,26 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #ifndef SIMT_API
 #define SIMT_API __attribute__((visibility("default")))
 #endif
+
+namespace pybind11 {
+class object;  // simt/pybind_values.h
+}
 
 namespace simt {
 
@@ -26,14 +34,15 @@ namespace simt {
 
 // A value that is passed between Python and C++.
 struct Value {
-  enum class Kind : unsigned char { none, tensor, integer, real, boolean, text, list, dtype, device };
+  enum class Kind : unsigned char { none, tensor, integer, real, boolean, text, list, dtype, device, dict, object };
   Kind kind = Kind::none;
   at::Tensor tensor;
   long long integer = 0;  // also a dtype's ScalarType and a boolean
   double real = 0;
-  std::string text;  // also a device's name
-  std::vector<Value> list;
+  std::string text;         // also a device's name, and the C++ type of an object
+  std::vector<Value> list;  // also a dict's keys and values, in turns, and the tensors that an object was made with
   bool is_tuple = false;
+  std::shared_ptr<void> object;  // of a class that the extension binds
 
   Value();
   Value(const Value&);
@@ -57,11 +66,36 @@ long long get_integer(const Value& v, long long lowest, long long highest);
 template <class T>
 T get_real(const Value& v);  // of float, double and long double
 
+// A unit that binds classes specialises it (simt/toolchain/units.py): any class may be one of them then.
+template <class T, class = void>
+struct MayBeBound : std::false_type {};
+
+// An object of a class that the extension binds, where a function takes it or a reference to it.
+template <class T>
+struct Borrowed {
+  std::shared_ptr<void> owner;
+  T& get() const { return *static_cast<T*>(owner.get()); }
+};
+std::shared_ptr<void> get_object(const Value& v, const std::type_info& type);
+
 template <class T, class = void>
 struct From {  // Value -> T
-  static_assert(sizeof(T) == 0,
+  static_assert(std::is_class_v<T> && MayBeBound<T>::value,
                 "Python can pass tensors, numbers, bools, strings, dtypes, devices, and lists and optionals of them");
-  static T get(const Value&);
+  static Borrowed<T> get(const Value& v) { return {get_object(v, typeid(T))}; }
+};
+template <class T>
+struct From<T*, std::enable_if_t<std::is_class_v<T> && MayBeBound<T>::value>> {
+  static T* get(const Value& v) {
+    return v.kind == Value::Kind::none ? nullptr : static_cast<T*>(get_object(v, typeid(std::remove_cv_t<T>)).get());
+  }
+};
+template <class T>
+struct From<std::shared_ptr<T>> {
+  static std::shared_ptr<T> get(const Value& v) {
+    if (v.kind == Value::Kind::none) return nullptr;
+    return std::static_pointer_cast<T>(get_object(v, typeid(std::remove_cv_t<T>)));
+  }
 };
 
 template <>
@@ -126,6 +160,29 @@ struct From<std::optional<T>> {
     return From<T>::get(v);
   }
 };
+template <class A, class B>
+struct From<std::pair<A, B>> {
+  static std::pair<A, B> get(const Value& v) {
+    if (v.kind != Value::Kind::list || v.list.size() != 2) wrong_length("a tuple of ", 2, v);
+    return {From<A>::get(v.list[0]), From<B>::get(v.list[1])};
+  }
+};
+template <class Map>
+Map get_map(const Value& v) {
+  if (v.kind != Value::Kind::dict) wrong_type("a dict", v);
+  Map result;
+  for (std::size_t i = 0; i + 1 < v.list.size(); i += 2)
+    result.emplace(From<typename Map::key_type>::get(v.list[i]), From<typename Map::mapped_type>::get(v.list[i + 1]));
+  return result;
+}
+template <class K, class T>
+struct From<std::map<K, T>> {
+  static std::map<K, T> get(const Value& v) { return get_map<std::map<K, T>>(v); }
+};
+template <class K, class T>
+struct From<std::unordered_map<K, T>> {
+  static std::unordered_map<K, T> get(const Value& v) { return get_map<std::unordered_map<K, T>>(v); }
+};
 template <class... T>
 struct From<std::tuple<T...>> {
   static std::tuple<T...> get(const Value& v) {
@@ -159,6 +216,11 @@ Value to_value(bool b);
 Value to_value(const std::string& s);
 Value to_value(const char* s);
 Value to_value(at::ScalarType t);
+Value to_value(std::string_view s);
+Value to_value(const at::Scalar& s);
+Value to_value(const at::Device& d);
+Value to_value(std::nullopt_t);
+Value from_object(std::shared_ptr<void> object, const std::type_info& type);
 Value from_integer(long long i);
 Value from_real(double d);
 template <class T>
@@ -169,9 +231,65 @@ template <class T>
 std::enable_if_t<std::is_floating_point_v<T>, Value> to_value(T d) {
   return from_real(static_cast<double>(d));
 }
+// Declared before all are defined: each may hold any of the others.
+template <class T>
+Value to_value(const std::optional<T>& o);
+template <class T>
+Value to_value(const std::vector<T>& items);
+template <class T>
+Value to_value(c10::ArrayRef<T> items);
+template <class T, std::size_t N>
+Value to_value(const std::array<T, N>& items);
+template <class... T>
+Value to_value(const std::tuple<T...>& items);
+template <class A, class B>
+Value to_value(const std::pair<A, B>& p);
+template <class K, class T>
+Value to_value(const std::map<K, T>& items);
+template <class K, class T>
+Value to_value(const std::unordered_map<K, T>& items);
+template <class T>
+Value to_value(const std::shared_ptr<T>& object) {
+  return object ? from_object(std::const_pointer_cast<std::remove_cv_t<T>>(object), typeid(T)) : Value{};
+}
+template <class T>
+Value to_value(std::unique_ptr<T> object) {
+  return to_value(std::shared_ptr<T>(std::move(object)));
+}
+template <class T>
+std::enable_if_t<std::is_class_v<T> && MayBeBound<T>::value, Value> to_value(T* object) {
+  return to_value(std::shared_ptr<T>(object));
+}
+template <class T>
+std::enable_if_t<std::is_class_v<T> && MayBeBound<T>::value && !std::is_base_of_v<pybind11::object, T>, Value> to_value(
+    T object) {
+  return to_value(std::make_shared<T>(std::move(object)));
+}
 template <class T>
 Value to_value(const std::optional<T>& o) {
   return o ? to_value(*o) : Value{};
+}
+template <class T>
+Value to_value(c10::ArrayRef<T> items) {
+  return to_value(items.vec());
+}
+template <class Map>
+Value map_to_value(const Map& items) {
+  Value v;
+  v.kind = Value::Kind::dict;
+  for (const auto& [key, item] : items) {
+    v.list.push_back(to_value(key));
+    v.list.push_back(to_value(item));
+  }
+  return v;
+}
+template <class K, class T>
+Value to_value(const std::map<K, T>& items) {
+  return map_to_value(items);
+}
+template <class K, class T>
+Value to_value(const std::unordered_map<K, T>& items) {
+  return map_to_value(items);
 }
 template <class T>
 Value to_value(const std::vector<T>& items) {
@@ -203,9 +321,13 @@ struct Parameter {
   Value fallback;
 };
 
-// What a module binds. is_value: not the function but what it returns.
+// What a module binds. is_value: not the function but what it returns. owner: the class of which it is a member, whose
+// C++ type is `type`; its name begins with the class's then.
 struct Function {
+  enum class Member : unsigned char { none, start, method, fixed, getter, setter };
   std::string name, doc;
+  std::string owner, type;
+  Member member = Member::none;
   bool is_value = false;
   std::vector<Parameter> parameters;
   std::function<Value(const std::vector<Value>&)> call;
@@ -226,19 +348,33 @@ void add_function(std::vector<Function>& all, Function&& made);
 template <class T>
 using Conversion = From<std::remove_cv_t<std::remove_reference_t<T>>>;
 
-template <class R, class... A, std::size_t... I>
-Value call_with(R (*function)(A...), const std::vector<Value>& values, std::index_sequence<I...>) {
+// Returns what a function with a parameter of type A gets for a converted argument.
+template <class A, class Held>
+decltype(auto) pass(Held& held) {
+  using T = std::remove_cv_t<std::remove_reference_t<A>>;
+  if constexpr (std::is_same_v<Held, T>) {
+    return static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(held);
+  } else if constexpr (!std::is_same_v<Held, Borrowed<T>>) {
+    return static_cast<T>(held);  // a view of it
+  } else if constexpr (std::is_reference_v<A>) {
+    return static_cast<A>(held.get());
+  } else {
+    return T(held.get());
+  }
+}
+
+template <class R, class... A, class F, std::size_t... I>
+Value call_with(R (*)(A...), const F& function, const std::vector<Value>& values, std::index_sequence<I...>) {
   std::size_t number = 0;  // of the argument that is being converted
   try {
     // Converted arguments live in the tuple until the call is over, so that references and views stay valid.
     std::tuple<decltype(Conversion<A>::get(values[I]))...> held{(number = I + 1, Conversion<A>::get(values[I]))...};
     number = 0;
     if constexpr (std::is_void_v<R>) {
-      function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...);
+      function(pass<A>(std::get<I>(held))...);
       return Value{};
     } else {
-      return to_value(
-          function(static_cast<std::conditional_t<std::is_lvalue_reference_v<A>, A, A&&>>(std::get<I>(held))...));
+      return to_value(function(pass<A>(std::get<I>(held))...));
     }
   } catch (const WrongType& error) {
     wrong_argument(number, error);
@@ -248,9 +384,19 @@ Value call_with(R (*function)(A...), const std::vector<Value>& values, std::inde
 template <class R, class... A>
 Function make_function(const char* name, R (*function)(A...)) {
   const Caller caller = [](Address address, const std::vector<Value>& values) {
-    return call_with(reinterpret_cast<R (*)(A...)>(address), values, std::index_sequence_for<A...>{});
+    const auto own = reinterpret_cast<R (*)(A...)>(address);
+    return call_with(own, own, values, std::index_sequence_for<A...>{});
   };
   return make_function(name, sizeof...(A), caller, reinterpret_cast<Address>(function));
+}
+Function make_function(const char* name, std::size_t parameters,
+                       std::function<Value(const std::vector<Value>&)> function);
+// The function is called with the types of `like`, a null pointer.
+template <class R, class... A, class F>
+Function make_function_like(const char* name, R (*like)(A...), F function) {
+  return make_function(name, sizeof...(A), [like, function](const std::vector<Value>& values) {
+    return call_with(like, function, values, std::index_sequence_for<A...>{});
+  });
 }
 template <class F, class = decltype(+std::declval<F>())>
 Function make_function(const char* name, F lambda, ...) {

@@ -42,6 +42,11 @@ struct Unsupported {
   std::string what;
 };
 
+// The attribute of an object of a bound class (simt/runtime/bound_classes.py) in which its C++ value is.
+constexpr const char* HELD = "_simt_value";
+
+void free_held(PyObject* capsule) { delete static_cast<simt::Value*>(PyCapsule_GetPointer(capsule, HELD)); }
+
 simt::Value from_python(PyObject* object) {
   using Kind = simt::Value::Kind;
   simt::Value value;
@@ -64,14 +69,29 @@ simt::Value from_python(PyObject* object) {
     value.text = PyUnicode_AsUTF8(object);
   } else if (PyList_Check(object) || PyTuple_Check(object)) {
     value.kind = Kind::list;
+    value.is_tuple = PyTuple_Check(object);
     const Py_ssize_t size = PySequence_Fast_GET_SIZE(object);
     for (Py_ssize_t i = 0; i < size; ++i) value.list.push_back(from_python(PySequence_Fast_GET_ITEM(object, i)));
+  } else if (PyDict_Check(object)) {
+    value.kind = Kind::dict;
+    PyObject *key, *item;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &item);) {
+      value.list.push_back(from_python(key));
+      value.list.push_back(from_python(item));
+    }
   } else if (THPDtype_Check(object)) {
     value.kind = Kind::dtype;
     value.integer = static_cast<int>(reinterpret_cast<THPDtype*>(object)->scalar_type);
   } else if (THPDevice_Check(object)) {
     value.kind = Kind::device;
     value.text = reinterpret_cast<THPDevice*>(object)->device.str();
+  } else if (PyObject_HasAttrString(object, HELD)) {
+    THPObjectPtr held(PyObject_GetAttrString(object, HELD));
+    if (!held || !PyCapsule_IsValid(held.get(), HELD)) {
+      PyErr_Clear();
+      throw Unsupported{Py_TYPE(object)->tp_name};
+    }
+    return *static_cast<simt::Value*>(PyCapsule_GetPointer(held.get(), HELD));
   } else if (PyIndex_Check(object)) {
     THPObjectPtr number(PyNumber_Index(object));
     return from_python(number.get());
@@ -84,7 +104,28 @@ simt::Value from_python(PyObject* object) {
   return value;
 }
 
-PyObject* to_python(const simt::Value& value) {
+PyObject* to_python(const simt::Value& value, PyObject* classes);
+
+// Returns an object of the class that is bound for the C++ type, made by the function that `classes` holds for it.
+PyObject* wrap_object(const simt::Value& value, PyObject* classes) {
+  THPObjectPtr held(PyCapsule_New(new simt::Value(value), HELD, free_held));
+  PyObject* make = classes ? PyDict_GetItemString(classes, value.text.c_str()) : nullptr;
+  if (held && make) return PyObject_CallFunctionObjArgs(make, held.get(), nullptr);
+  if (held) PyErr_Format(PyExc_TypeError, "no class is bound for the C++ type %s", value.text.c_str());
+  return nullptr;
+}
+
+PyObject* dict_to_python(const simt::Value& value, PyObject* classes) {
+  THPObjectPtr made(PyDict_New());
+  for (std::size_t i = 0; made && i + 1 < value.list.size(); i += 2) {
+    THPObjectPtr key(to_python(value.list[i], classes));
+    THPObjectPtr item(key ? to_python(value.list[i + 1], classes) : nullptr);
+    if (!item || PyDict_SetItem(made.get(), key.get(), item.get()) != 0) return nullptr;
+  }
+  return made.release();
+}
+
+PyObject* to_python(const simt::Value& value, PyObject* classes) {
   using Kind = simt::Value::Kind;
   switch (value.kind) {
     case Kind::none: Py_RETURN_NONE;
@@ -92,9 +133,10 @@ PyObject* to_python(const simt::Value& value) {
     case Kind::integer: return PyLong_FromLongLong(value.integer);
     case Kind::real: return PyFloat_FromDouble(value.real);
     case Kind::boolean: return PyBool_FromLong(static_cast<long>(value.integer));
-    case Kind::text:
-    case Kind::device:
-      return PyUnicode_FromStringAndSize(value.text.data(), static_cast<Py_ssize_t>(value.text.size()));
+    case Kind::device: return THPDevice_New(at::Device(value.text));
+    case Kind::dict: return dict_to_python(value, classes);
+    case Kind::object: return wrap_object(value, classes);
+    case Kind::text: return PyUnicode_FromStringAndSize(value.text.data(), static_cast<Py_ssize_t>(value.text.size()));
     case Kind::dtype:
       return Py_NewRef(reinterpret_cast<PyObject*>(torch::getTHPDtype(static_cast<at::ScalarType>(value.integer))));
     case Kind::list: break;
@@ -103,7 +145,7 @@ PyObject* to_python(const simt::Value& value) {
   THPObjectPtr items(value.is_tuple ? PyTuple_New(size) : PyList_New(size));
   if (!items) return nullptr;
   for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject* item = to_python(value.list[static_cast<std::size_t>(i)]);
+    PyObject* item = to_python(value.list[static_cast<std::size_t>(i)], classes);
     if (!item) return nullptr;
     if (value.is_tuple)
       PyTuple_SET_ITEM(items.get(), i, item);
@@ -121,6 +163,7 @@ struct FunctionObject {
   int mode;
   bool probed;  // its build reports every access to the checks
   PyObject* owner;  // called with a mode, returns {name: function}
+  PyObject* classes;  // C++ type of a bound class -> what makes its object from a C++ value
   PyObject* others[3];
 };
 
@@ -145,6 +188,12 @@ void note_tensors(const simt::Value& value) {
   if (value.kind == simt::Value::Kind::tensor && value.tensor.defined() && value.tensor.has_storage())
     simt::note_argument(value.tensor.storage().data(), value.tensor.storage().nbytes());
   for (const auto& each : value.list) note_tensors(each);
+}
+
+// Adds the tensors among the values to those that go with an object, so that the checks know them where it is used.
+void keep_tensors(simt::Value& object, const std::vector<simt::Value>& values) {
+  for (const auto& value : values)
+    if (value.kind == simt::Value::Kind::tensor) object.list.push_back(value);
 }
 
 PyObject* fail(const simt::Function& function, const std::string& text) {
@@ -300,13 +349,15 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(type, text.c_str());
     return nullptr;
   }
-  return to_python(result);
+  if (function.member == simt::Function::Member::start) keep_tensors(result, values);
+  return to_python(result, built->classes);
 }
 
 void destroy(PyObject* self) {
   auto* object = reinterpret_cast<FunctionObject*>(self);
   delete object->function;
   Py_XDECREF(object->owner);
+  Py_XDECREF(object->classes);
   for (PyObject* other : object->others) Py_XDECREF(other);
   Py_TYPE(self)->tp_free(self);
 }
@@ -316,12 +367,20 @@ PyObject* get_name(PyObject* self, void*) {
 PyObject* get_doc(PyObject* self, void*) {
   return PyUnicode_FromString(reinterpret_cast<FunctionObject*>(self)->function->doc.c_str());
 }
+// Returns (class, its C++ type, kind) of a member of a class, or None: the kind is a number of Function::Member.
+PyObject* get_member(PyObject* self, void*) {
+  const simt::Function& function = *reinterpret_cast<FunctionObject*>(self)->function;
+  if (function.owner.empty()) Py_RETURN_NONE;
+  return Py_BuildValue("(ssi)", function.owner.c_str(), function.type.c_str(), static_cast<int>(function.member));
+}
 PyObject* represent(PyObject* self) {
   return PyUnicode_FromFormat("<compiled function %s>",
                               reinterpret_cast<FunctionObject*>(self)->function->name.c_str());
 }
-PyGetSetDef properties[] = {
-    {"__name__", get_name, nullptr, nullptr, nullptr}, {"__doc__", get_doc, nullptr, nullptr, nullptr}, {}};
+PyGetSetDef properties[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                            {"__doc__", get_doc, nullptr, nullptr, nullptr},
+                            {"member", get_member, nullptr, nullptr, nullptr},
+                            {}};
 PyTypeObject function_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 // ---- memory ----
@@ -360,8 +419,8 @@ void GuardAllocator::raw_free(void* pointer) {
 PyObject* load(PyObject*, PyObject* args) {
   const char* path;
   int mode;
-  PyObject* owner;
-  if (!PyArg_ParseTuple(args, "siO", &path, &mode, &owner)) return nullptr;
+  PyObject *owner, *classes;
+  if (!PyArg_ParseTuple(args, "siOO!", &path, &mode, &owner, &PyDict_Type, &classes)) return nullptr;
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     PyErr_SetString(PyExc_ImportError, dlerror());
@@ -381,7 +440,7 @@ PyObject* load(PyObject*, PyObject* args) {
   for (auto& function : functions) {
     const std::string name = function.name;
     if (function.is_value) {
-      THPObjectPtr value(to_python(function.call({})));
+      THPObjectPtr value(to_python(function.call({}), classes));
       if (!value || PyDict_SetItemString(result.get(), name.c_str(), value.get()) != 0) return nullptr;
       continue;
     }
@@ -391,6 +450,7 @@ PyObject* load(PyObject*, PyObject* args) {
     object->mode = mode;
     object->probed = dlsym(handle, "simt_probes_accesses") != nullptr;
     object->owner = Py_NewRef(owner);
+    object->classes = Py_NewRef(classes);
     std::fill(std::begin(object->others), std::end(object->others), nullptr);
     PyDict_SetItemString(result.get(), name.c_str(), reinterpret_cast<PyObject*>(object));
     Py_DECREF(object);
@@ -484,8 +544,8 @@ PyMethodDef methods[] = {
      "map_input(offset, dtype, shape) -> tensor: an input in the memory of the monitor"},
     {"report_torch", report_torch, METH_NOARGS, "report torch's operators to the monitor, and know all its memory"},
     {"load", load, METH_VARARGS,
-     "load(path, mode, owner) -> {name: function}: open a compiled extension; owner(mode) returns those of another "
-     "mode"},
+     "load(path, mode, owner, classes) -> {name: function}: open a compiled extension; owner(mode) returns those of "
+     "another mode, classes[type] makes an object of a bound class"},
     {"set_error_maker", set_error_maker, METH_O, "set the function that makes an exception from a fault's fields"},
     {"guard_tensors", guard_tensors, METH_O,
      "guard_tensors(on): place new tensors in guarded memory, or stop doing so"},
