@@ -12,6 +12,7 @@
 #include <exception>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <string>
 #include <typeinfo>
 
@@ -47,7 +48,8 @@ End* end = nullptr;          // while a program runs
 sigjmp_buf way_out;          // back into run_program, on its thread
 pthread_t home;
 Module program{};
-Fault refused;               // the first copy that was refused
+std::mutex shared_by_threads;  // of the program; guards the next two
+Fault refused;                 // the first copy that was refused
 std::map<std::uintptr_t, std::size_t> symbols;   // __device__ variables whose address the host has got
 struct sigaction runtimes[NSIG];
 
@@ -65,9 +67,17 @@ constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
   siglongjmp(way_out, 1);
 }
 
+// Only the thread of main can return to run_program: a crash of another one ends the process, after this message.
+void tell_crash_of_thread(int number) {
+  constexpr char text[] = "simt: Host code crashed in a thread that the program had started: signal ";
+  const char digits[] = {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10), '.', '\n'};
+  if (write(STDERR_FILENO, text, sizeof text - 1) < 0 || write(STDERR_FILENO, digits, sizeof digits) < 0) return;
+}
+
 void on_crash(int number, siginfo_t* info, void* raw) {
   if (this_worker && this_worker->in_kernel) return runtimes[number].sa_sigaction(number, info, raw);
   if (!end || !pthread_equal(pthread_self(), home)) {
+    if (end) tell_crash_of_thread(number);
     signal(number, SIG_DFL);
     return;
   }
@@ -112,6 +122,7 @@ void handle_signals() {
 std::string problem(const void* pointer, const std::string& name, bool device, std::size_t bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   Place place = place_of(address);
+  std::lock_guard lock(shared_by_threads);
   for (const auto& [base, size] : symbols)
     if (address >= base && address < base + size) place = {true, false, base, size};
   const bool inside = place.found && address >= place.base && address < place.base + place.bytes;
@@ -218,6 +229,7 @@ int synchronize() {
 }
 
 void note_symbol(const void* variable, std::size_t bytes) {
+  std::lock_guard lock(shared_by_threads);
   if (options().program) symbols[reinterpret_cast<std::uintptr_t>(variable)] = bytes;
 }
 
@@ -233,7 +245,10 @@ const char* transfer_problem(const char* call, const void* target, bool target_d
   const auto code = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
   if (program.contains(code)) fault.code.push_back({program.path, code - program.base});
   if (options().mode == Mode::check) report_finding(fault);
-  if (refused.reason.empty()) refused = fault;
+  {
+    std::lock_guard lock(shared_by_threads);
+    if (refused.reason.empty()) refused = fault;
+  }
   static thread_local std::string kept;
   kept = fault.message;
   return kept.c_str();

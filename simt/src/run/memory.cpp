@@ -41,7 +41,8 @@ struct Block {
   std::size_t room;     // length of the accessible part
   std::uint64_t serial = 0;
   std::uintptr_t code = 0;   // where a program allocated it
-  bool closed = false;       // the host may not touch it
+  bool closed = false;       // the host may not touch it, except in copies
+  int copies = 0;            // that are touching it now
   bool input = false;        // in a monitor's memory, at `offset`
   bool written = false;      // an input that was written to
   std::uint64_t offset = 0;
@@ -69,17 +70,19 @@ std::vector<std::uintptr_t>& open_pages() {
 }
 
 std::size_t closed_blocks = 0;
+int kernels_running = 0;  // host threads that have opened all blocks
 
-// Opens or closes a block for the host.
-void allow_access(const Block& block, bool reach) {
+// Opens or closes a closed block, as the kernels and copies of all host threads need it.
+void protect(const Block& block) {
+  const bool reach = kernels_running > 0 || block.copies > 0;
   mprotect(block.data, block.room, reach ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 // Returns the live block that contains an address, or null.
-const Block* block_at(std::uintptr_t address) {
+Block* block_at(std::uintptr_t address) {
   auto after = live().upper_bound(address);
   if (after == live().begin()) return nullptr;
-  const auto& [base, block] = *std::prev(after);
+  auto& [base, block] = *std::prev(after);
   return address < base + block.bytes ? &block : nullptr;
 }
 
@@ -181,7 +184,7 @@ void close_to_host(void* pointer) {
   if (found == live().end() || !found->second.map) return;
   found->second.closed = true;
   ++closed_blocks;
-  allow_access(found->second, false);
+  protect(found->second);
 }
 
 bool closed_to_host(std::uintptr_t address) {
@@ -192,27 +195,36 @@ bool closed_to_host(std::uintptr_t address) {
 
 void allow_access_to_all(bool reach) {
   std::lock_guard lock(mutex);
+  kernels_running += reach ? 1 : -1;
   if (closed_blocks == 0) return;
   for (const auto& [base, block] : live())
-    if (block.closed) allow_access(block, reach);
+    if (block.closed) protect(block);
 }
 
 namespace {
 // Opens the closed blocks that a copy touches. Holds no lock: the copy may fault.
 struct CopyAccess {
-  Block blocks[2];
-  int count = 0;
-  CopyAccess(const void* a, const void* b) {
+  const void* const touched[2];
+  std::uint64_t serials[2] = {};  // of the blocks that it has opened
+  CopyAccess(const void* a, const void* b) : touched{a, b} {
     std::lock_guard lock(mutex);
     if (closed_blocks == 0) return;
-    for (const void* pointer : {a, b}) {
-      const Block* block = block_at(reinterpret_cast<std::uintptr_t>(pointer));
-      if (block && block->closed) blocks[count++] = *block;
+    for (int i = 0; i < 2; ++i) {
+      Block* block = block_at(reinterpret_cast<std::uintptr_t>(touched[i]));
+      if (!block || !block->closed) continue;
+      serials[i] = block->serial;
+      ++block->copies;
+      protect(*block);
     }
-    for (int i = 0; i < count; ++i) allow_access(blocks[i], true);
   }
   ~CopyAccess() {
-    for (int i = 0; i < count; ++i) allow_access(blocks[i], false);
+    std::lock_guard lock(mutex);
+    for (int i = 0; i < 2; ++i) {
+      Block* block = serials[i] ? block_at(reinterpret_cast<std::uintptr_t>(touched[i])) : nullptr;
+      if (!block || block->serial != serials[i]) continue;  // another host thread has freed it
+      --block->copies;
+      protect(*block);
+    }
   }
 };
 }  // namespace
