@@ -222,9 +222,12 @@ def _name_thread(raw: dict) -> str:
 def _name_array(raw: dict) -> str:
     if raw["array"]:
         return f"`{raw['array']}`"
-    return {"shared": "the dynamic shared memory", "local": "a local variable"}.get(
-        raw["space"], "a tensor that is not an argument of this kernel"
-    )
+    unnamed = {
+        "shared": "the dynamic shared memory",
+        "local": "a local variable",
+        "heap": "memory that a kernel allocated with `new` or `malloc`",
+    }
+    return unnamed.get(raw["space"], "a tensor that is not an argument of this kernel")
 
 
 def _name_element(raw: dict) -> str:

@@ -20,7 +20,7 @@ namespace simt {
 struct Finding {
   std::string check;  // a name of simt.Finding.check
   std::string what;  // "read", "write", "atomic", or the operation that overflowed
-  std::string space;  // "global", "shared", "local"
+  std::string space;  // "global", "shared", "local", "heap"
   std::string array;  // the kernel's parameter or the variable; empty if neither is known
   std::string type;  // of an array whose index is out of range, as the compiler writes it
   std::int64_t index = 0;  // in elements
@@ -131,7 +131,7 @@ struct Region {
   std::uintptr_t base;
   std::size_t bytes;
   Slot::Kind kind;
-  int array = -1;  // of job.arrays; -2: dynamic shared memory
+  int array = -1;  // of job.arrays; -2: dynamic shared memory; -3: memory that a kernel has allocated
   int variable = -1;  // of the module's
 };
 
@@ -220,6 +220,7 @@ class Checker final : public CheckObserver {
   std::uint64_t key_now(const void* code) const;
   void forget_slots();
   void remember(std::uintptr_t site, const Slot& slot);
+  bool in_heap(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void misaligned(const Region& region, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access,

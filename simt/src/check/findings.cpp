@@ -201,6 +201,8 @@ void Checker::name(Finding& finding, const Region& region, std::uintptr_t addres
     finding.array = job_->arrays[static_cast<std::size_t>(region.array)].name;
   else if (region.variable >= 0)
     finding.array = job_->module->variables[static_cast<std::size_t>(region.variable)].name;
+  else if (region.array == -3)
+    finding.space = "heap";
   else if (region.array == -2) {
     finding.array = dynamic_.name;
     finding.element = dynamic_.element ? std::min(dynamic_.element, bytes) : bytes;

@@ -63,6 +63,32 @@ void Checker::outside(std::uintptr_t address, std::size_t bytes, unsigned access
   add_finding(std::move(finding));
 }
 
+// Checks an access to memory that a kernel has allocated, or to bytes next to it. Returns false for another address.
+// Races are not looked for there: other threads get the same memory once it is freed.
+bool Checker::in_heap(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
+  const HeapPlace place = heap_place(address);
+  if (!place.found) return false;
+  const Region block{place.base, place.bytes, Slot::global, -3};
+  const bool inside = address >= block.base && address + bytes <= block.base + block.bytes;
+  if (inside && !place.freed) {
+    if (!(access & as_bytes) && (bytes & (bytes - 1)) == 0 && address & (bytes - 1))
+      misaligned(block, address, bytes, access, code);
+    if (!(access & writing) || access & modifying) unwritten(block, nullptr, address, bytes, access, code);
+    return true;
+  }
+  Finding finding;
+  finding.check = place.freed ? "illegal_address" : "out_of_bounds";
+  finding.what = verb(access);
+  locate(finding, code);
+  name(finding, block, address, bytes);
+  if (place.freed)
+    finding.message = "freed";
+  else if (address < block.base + block.bytes && address + bytes > block.base + block.bytes)
+    finding.message = "across";
+  add_finding(std::move(finding));
+  return true;
+}
+
 // Returns whether a byte with the poison's value was never written. A single byte may have the value by chance, so the
 // bytes around it must hold the poison too, in both of its values.
 static bool looks_unwritten(const Region& region, std::uintptr_t address, std::uint32_t poison) {

@@ -82,6 +82,9 @@ SIMT_API void check_fence(int scope);
 SIMT_API void check_index(const char* file, int line, int column, const char* type, std::int64_t index,
                           const void* code);
 SIMT_API void check_overflow(const char* file, int line, const char* what, const char* type, const void* code);
+// Memory of kernels' `new` and malloc.
+SIMT_API void* check_allocate(std::size_t bytes);
+SIMT_API void check_release(void* pointer, const void* code);
 SIMT_API void settle_write();  // records the value of the newest write
 SIMT_API void hold_place(const void* address);  // of the write that follows, in global memory
 

@@ -5,6 +5,7 @@
 #include <simt/probe.h>
 
 #include <cstring>
+#include <new>
 
 #define PROBE extern "C" __attribute__((visibility("hidden")))
 
@@ -172,8 +173,10 @@ PROBE void __tsan_read_range(void* address, std::size_t bytes) {
 PROBE void __tsan_write_range(void* address, std::size_t bytes) {
   careful(address, bytes, writing | as_bytes, __builtin_return_address(0));
 }
-PROBE void __tsan_vptr_update(void**, void*) {}
-PROBE void __tsan_vptr_read(void**) {}
+PROBE void __tsan_vptr_update(void** pointer, void*) {
+  probe<sizeof(void*), true>(pointer, __builtin_return_address(0));
+}
+PROBE void __tsan_vptr_read(void** pointer) { probe<sizeof(void*), false>(pointer, __builtin_return_address(0)); }
 PROBE void __tsan_init() {}
 PROBE void __tsan_func_entry(void*) {}
 PROBE void __tsan_func_exit() {}
@@ -211,6 +214,39 @@ SIMT_COPIES(void*, memmove, void* to, const void* from, std::size_t bytes) {
 SIMT_COPIES(void*, memset, void* to, int value, std::size_t bytes) {
   if (bytes) careful(to, bytes, writing | as_bytes, __builtin_return_address(0));
   return __memset_chk(to, value, bytes, any_length());
+}
+
+// ---- memory that kernels allocate; host code of the same file goes on to the C library ----
+
+extern "C" void* __libc_malloc(std::size_t);
+extern "C" void __libc_free(void*);
+
+namespace {
+void* allocate_or_throw(std::size_t bytes) {
+  void* const pointer = probe_state.slots ? check_allocate(bytes) : __libc_malloc(bytes ? bytes : 1);
+  if (!pointer && !probe_state.slots) throw std::bad_alloc();
+  return pointer;
+}
+void release(void* pointer, const void* code) {
+  if (probe_state.slots) return check_release(pointer, code);
+  __libc_free(pointer);
+}
+}  // namespace
+
+#define SIMT_HEAP(T, function, symbol, ...)         \
+  PROBE T probe_##function(__VA_ARGS__) __asm__(symbol); \
+  T probe_##function(__VA_ARGS__)
+SIMT_HEAP(void*, malloc, "malloc", std::size_t bytes) {
+  return probe_state.slots ? check_allocate(bytes) : __libc_malloc(bytes);
+}
+SIMT_HEAP(void, free, "free", void* pointer) { release(pointer, __builtin_return_address(0)); }
+SIMT_HEAP(void*, new, "_Znwm", std::size_t bytes) { return allocate_or_throw(bytes); }
+SIMT_HEAP(void*, new_array, "_Znam", std::size_t bytes) { return allocate_or_throw(bytes); }
+SIMT_HEAP(void, delete, "_ZdlPv", void* pointer) { release(pointer, __builtin_return_address(0)); }
+SIMT_HEAP(void, delete_array, "_ZdaPv", void* pointer) { release(pointer, __builtin_return_address(0)); }
+SIMT_HEAP(void, delete_sized, "_ZdlPvm", void* pointer, std::size_t) { release(pointer, __builtin_return_address(0)); }
+SIMT_HEAP(void, delete_array_sized, "_ZdaPvm", void* pointer, std::size_t) {
+  release(pointer, __builtin_return_address(0));
 }
 
 PROBE void simt_probe_fence(int scope) {
