@@ -140,24 +140,28 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   if (!(access & as_bytes) && (bytes & (bytes - 1)) == 0 && address & (bytes - 1))
     misaligned(*found, address, bytes, access, code);
   // A volatile access of global memory is never torn or omitted, so it counts as atomic. In shared memory volatile
-  // accesses once replaced __syncwarp(), which is no longer correct.
-  if (access & as_volatile && found->kind == Slot::global) access |= atomically;
+  // accesses once replaced __syncwarp(), which is no longer correct: there, only a write after a fence counts.
+  const bool shared = found->kind == Slot::shared, is_volatile = access & as_volatile;
+  const bool is_flag = is_volatile && shared && access & writing && handed_.has_fenced(cursor.current);
+  if (is_flag || (is_volatile && !shared)) access |= atomically;
   Shadow& shadow = fine_enough(index, address, bytes);
   if (!(access & writing) || access & modifying) unwritten(*found, &shadow, address, bytes, access, code);
-  if (access & atomically) {
-    if (access & writing) note_atomic(code, access >> kind_shift, job_->launch->site.kernel);
-    const bool reads = !(access & writing) || access & modifying || !(access & as_volatile);
+  if (access & atomically || is_volatile) {
+    if (access & writing && !is_volatile) note_atomic(code, access >> kind_shift, job_->launch->site.kernel);
+    const bool writes = access & atomically && access & writing;
+    const bool reads = !(access & writing) || access & modifying || !is_volatile;
     const unsigned me = cursor.current;
-    if (found->kind == Slot::shared) {
-      handed_.atomic(address, me, epoch_[me], seen_.data() + me * 32, reads, access & writing);
+    if (shared) {
+      handed_.atomic(address, me, epoch_[me], seen_.data() + me * 32, reads, writes);
     } else {
       std::lock_guard lock(check_mutex);
       const Handovers::Moment now = this->now();
-      checked.handovers.atomic(address, now, reads, access & writing);
+      checked.handovers.atomic(address, now, reads, writes);
       if (reads) taking_ = {address, now};
     }
   }
   if (shadow.cells) look(index, address, bytes, access, code);
+  if (is_flag) handed_over();
   remember(site, Slot{found->base, found->bytes, shadow.cells, shadow.shift, found->kind});
 }
 

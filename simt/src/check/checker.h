@@ -107,6 +107,7 @@ class BlockHandovers {
   void fence(unsigned thread) {
     if (!fenced_[thread]) fenced_[thread] = true, fences_.push_back(thread);
   }
+  bool has_fenced(unsigned thread) const { return fenced_[thread]; }
   // An atomic operation. epoch: the thread's. synced: how many epochs of the lanes of its warp it has synchronised
   // with.
   void atomic(std::uintptr_t address, unsigned thread, unsigned epoch, const std::uint16_t* synced, bool reads,
