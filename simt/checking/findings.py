@@ -405,7 +405,12 @@ def _remove_echoes(found: list[Finding]) -> list[Finding]:
     """Remove findings that repeat another one: an uninitialised read that is also a race, or a fault at an access that
     is already reported.
     """
-    races = {(f.source, line, f.array) for f in found if f.check == "race" for line in (f.line, f.other_line)}
+    races: dict[tuple, list[int]] = {}  # by place and array: the races of this list
+    for i, f in enumerate(found):
+        if f.check == "race":
+            for line in {f.line, f.other_line}:
+                races.setdefault((f.source, line, f.array), []).append(i)
+    began = [f.first for f in found]
     odd = {
         f.kernel: f.first
         for f in sorted(found, key=lambda f: -f.first)
@@ -414,9 +419,11 @@ def _remove_echoes(found: list[Finding]) -> list[Finding]:
     dropped = {(f.source, f.line) for f in found if f.check == "unchecked_error"}
     outside = {(f.source, f.line) for f in found if f.check == "out_of_bounds" and f.array}
     kept = []
-    for f in found:
-        echo = f.check == "uninitialized" and (f.source, f.line, f.array) in races
-        echo = echo or (
+    for i, f in enumerate(found):
+        echoed = races.get((f.source, f.line, f.array), []) if f.check == "uninitialized" else []
+        for k in echoed:  # the race is found when the element is written, after this read
+            began[k] = min(began[k], f.first)
+        echo = bool(echoed) or (
             f.check == "out_of_bounds" and not f.array and (f.source, f.line) in outside and _INDEXES not in f.message
         )
         # a shuffle gave this lane an undefined value, which it does not use
@@ -425,24 +432,36 @@ def _remove_echoes(found: list[Finding]) -> list[Finding]:
             not f.kernel and f.check in ("out_of_bounds", "illegal_address") and (f.source, f.line) in dropped
         )
         if not echo:
-            kept.append(f)
-    return kept
+            kept.append(i)
+    return [dataclasses.replace(found[i], first=began[i]) for i in kept]
+
+
+# A finding is a consequence if one of these preceded it: a wrong value was read, and it leads to a wrong address, index
+# or condition.
+_WRONG_VALUES = ("race", "uninitialized", "warp_divergence")
+_CAUSES = {
+    "int_overflow": (*_WRONG_VALUES, "out_of_bounds"),
+    **dict.fromkeys(("misaligned", "out_of_bounds", "illegal_address", "stack_overflow"), _WRONG_VALUES),
+}
 
 
 def _put_in_order(found: list[Finding]) -> list[Finding]:
+    """Sort findings by CHECKS, but those that are consequences after all others, as they occurred."""
     rank = {name: i for i, name in enumerate(CHECKS)}
-    # An overflow leads to wrong addresses, and garbage that was read leads to an overflow: the earlier is the cause.
-    garbage = [
-        f.first
-        for f in found
-        if f.check in ("out_of_bounds", "uninitialized", "warp_divergence") and f.severity == "error"
-    ]
+    began: dict[str, int] = {}  # when an error of each check was seen first
+    for f in found:
+        if f.severity == "error":
+            began[f.check] = min(f.first, began.get(f.check, f.first))
+
+    def is_consequence(f: Finding) -> bool:
+        return any(began.get(cause, f.first) < f.first for cause in _CAUSES.get(f.check, ()))
 
     def place(f: Finding) -> tuple:
-        late = f.check == "int_overflow" and garbage and min(garbage) < f.first
+        late = is_consequence(f)
         return (
             f.severity != "error",
-            len(rank) if late else rank.get(f.check, len(rank)),
+            late,
+            f.first if late else rank.get(f.check, len(rank)),
             f.source,
             f.line,
             f.other_line,

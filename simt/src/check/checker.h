@@ -141,6 +141,7 @@ struct CheckedLaunch {
   std::vector<Region> regions;  // global ones, by address
   std::uintptr_t host_low = 0, host_bytes = 0;  // the launching thread's stack, where the arguments lie
   Handovers handovers;
+  std::uint64_t began = 0;  // a moment
 };
 
 // The accesses before the atomic operation that Cell::write records, if its key has key::many. An atomic operation orders

@@ -64,6 +64,7 @@ void begin_checked(Job& job) {
   checked.host_low = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   checked.host_bytes = 8 << 20;
   checked.handovers.clear();
+  checked.began = next_moment();
 }
 
 std::vector<Extent> list_written(const std::vector<CheckObserver*>& observers) {

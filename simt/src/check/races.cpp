@@ -419,6 +419,8 @@ void compare(const Checker& here, const Checker& there, std::size_t index, const
                             ? WorkerPair{there, here, region}.finding(q, p, address, piece, other_verb, verb)
                             : both.finding(p, q, address, piece, verb, other_verb);
       finding.warning = same_value;
+      // When the read happened was not recorded. What it read may be the cause of any other finding.
+      if (!p_writes || !q_writes) finding.first = checked.began;
       if (p_writes && q_writes)
         add_finding(std::move(finding));
       else if ((p_writes ? p : q) & key::atomic)
