@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +14,8 @@ from simt.runtime import library
 from simt.toolchain.lines import find_source_lines
 
 OTHERS = ("reverse", "1")
+# Values of SIMT_COMPARED, which program.cpp in simt/src reads. Each makes it sort what kernels print.
+_SAME_TIMES, _OTHER_TIMES = "same times", "other times"
 # simt::Atomic's numbers of the operations whose result always depends on the order of the threads.
 _EXCHANGES = (9, 10)
 
@@ -20,30 +24,53 @@ def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds:
     """Return a finding if the program prints or returns something else with another schedule.
 
     options: of `python -m simt run`, before the file. seconds: limit for one run; a run that takes longer is ignored.
-    The program runs on one CPU thread: with several threads the order would change from run to run anyway. Lines that
-    differ between two runs of the same schedule (times, addresses) are ignored too. The finding names an atomic
-    operation that the checked run executed as the likely cause.
+    The program runs on one CPU thread: with several threads the order would change from run to run anyway. What kernels
+    print is sorted, since blocks and threads may print in any order. Lines that differ between two runs of the same
+    schedule, of which the second has clocks that jump, are ignored too: they hold times, addresses or random numbers.
+    The finding names an atomic operation that the checked run executed as the likely cause.
     """
     head = [sys.executable, "-m", "simt", "run", "--threads", "1", *options, "--schedule"]
-    commands = [[*head, schedule, str(file), *arguments] for schedule in ("forward", "forward", *OTHERS)]
+    runs = (("forward", _SAME_TIMES), ("forward", _OTHER_TIMES), *((other, _SAME_TIMES) for other in OTHERS))
+
+    def run(schedule: str, times: str) -> tuple[int, str] | None:
+        return _run_to_end([*head, schedule, str(file), *arguments], times, seconds)
+
     with ThreadPoolExecutor(2) as pool:
-        ends = list(pool.map(lambda command: _run_to_end(command, seconds), commands))
+        ends = list(pool.map(run, *zip(*runs)))
     first, again, *others = ends
     if not first or not again or first[0] != again[0] or first[1].count("\n") != again[1].count("\n"):
         return []
-    unsteady = {n for n, (a, b) in enumerate(zip(first[1].split("\n"), again[1].split("\n"))) if a != b}
+    unsteady = _Unsteady(first[1].split("\n"), again[1].split("\n"))
     for schedule, other in zip(OTHERS, others):
-        if other and _blank_lines(first, unsteady) != _blank_lines(other, unsteady):
-            return [_make_finding(schedule, _blank_lines(first, unsteady), _blank_lines(other, unsteady))]
+        if other and unsteady.blank(first) != unsteady.blank(other):
+            return [_make_finding(schedule, unsteady.blank(first), unsteady.blank(other))]
     return []
 
 
-def _blank_lines(end: tuple[int, str], lines: set[int]) -> tuple[int, str]:
-    """Return the same status and output with these lines of the output blank, counted from 0."""
-    return end[0], "\n".join("" if n in lines else line for n, line in enumerate(end[1].split("\n")))
+class _Unsteady:
+    """The lines of a program's output that differ between two runs of one schedule."""
+
+    def __init__(self, first: list[str], again: list[str]) -> None:
+        """Compare the lines of the two runs, which are equally many."""
+        pairs = [(n, a, b) for n, (a, b) in enumerate(zip(first, again)) if a != b]
+        self.numbers = {n for n, _, _ in pairs}
+        # Where only numbers differ, so may those of other lines of the same form, at other places in another order.
+        self.forms = {_mask_numbers(a) for _, a, b in pairs if _mask_numbers(a) == _mask_numbers(b)}
+
+    def blank(self, end: tuple[int, str]) -> tuple[int, str]:
+        """Return the same status and output with the unsteady lines blank."""
+        lines = (
+            "" if n in self.numbers or _mask_numbers(line) in self.forms else line
+            for n, line in enumerate(end[1].split("\n"))
+        )
+        return end[0], "\n".join(lines)
 
 
-def _run_to_end(command: list[str], seconds: float) -> tuple[int, str] | None:
+def _mask_numbers(line: str) -> str:
+    return re.sub(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", "#", line)
+
+
+def _run_to_end(command: list[str], times: str, seconds: float) -> tuple[int, str] | None:
     try:
         done = subprocess.run(
             command,
@@ -54,6 +81,7 @@ def _run_to_end(command: list[str], seconds: float) -> tuple[int, str] | None:
             errors="replace",
             check=False,
             timeout=seconds,
+            env={**os.environ, "SIMT_COMPARED": times},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -80,8 +80,10 @@ SIMT_FENCE(__threadfence_system, system, __atomic_thread_fence)
 #undef SIMT_FENCE
 
 inline long long clock64() {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(SIMT_COUNT)
   return (long long)__builtin_ia32_rdtsc();
+#elif defined(__x86_64__)
+  return (long long)__builtin_ia32_rdtsc() + simt::clock_jump();
 #else
   timespec now;
   ::clock_gettime(CLOCK_MONOTONIC, &now);

@@ -44,7 +44,8 @@ struct Errors {
 thread_local Errors errors;
 
 std::mutex print_mutex;
-std::string printed;
+std::vector<std::string> printed;  // by call
+std::size_t printed_bytes = 0;
 constexpr std::size_t print_limit = 1 << 20;
 
 std::mutex launched_mutex;
@@ -270,9 +271,10 @@ int print(const char* format, ...) {
   if (was) worker->in_kernel = false;      // an abort must not leave the lock held
   {
     std::lock_guard lock(print_mutex);
-    if (printed.size() < print_limit) {
-      printed += line;
-      if (printed.size() >= print_limit) printed += "\n[simt: further output of printf is discarded]\n";
+    if (printed_bytes < print_limit) {
+      printed.emplace_back(line);
+      printed_bytes += printed.back().size();
+      if (printed_bytes >= print_limit) printed.emplace_back("\n[simt: further output of printf is discarded]\n");
     }
   }
   if (was) {
@@ -289,8 +291,16 @@ std::vector<Launched> take_launches() {
 }
 
 std::string take_printed() {
-  std::lock_guard lock(print_mutex);
-  return std::exchange(printed, std::string());
+  std::vector<std::string> all;
+  {
+    std::lock_guard lock(print_mutex);
+    all.swap(printed);
+    printed_bytes = 0;
+  }
+  if (options().sorted_print) std::sort(all.begin(), all.end());
+  std::string text;
+  for (const std::string& each : all) text += each;
+  return text;
 }
 
 }  // namespace simt

@@ -20,6 +20,7 @@ struct Options {
   int threads = 1;                // operating-system threads
   bool idle = false;              // launches are examined and noted, and no thread of theirs runs
   bool program = false;           // a program with its own main runs (program.cpp)
+  bool sorted_print = false;      // kernels' output is sorted, so that it does not depend on the order of threads
   bool (*interrupted)() = nullptr;   // returns whether the user has pressed Ctrl-C
 };
 
