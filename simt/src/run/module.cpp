@@ -63,7 +63,10 @@ int match(dl_phdr_info* info, std::size_t, void* data) {
   return 1;
 }
 
+// Returns the name as the source has it. A variable outside of all namespaces and a function of extern "C" have their own
+// names as symbols, and one letter such as `t` is also the mangled name of a type.
 std::string demangle(const char* name) {
+  if (std::strncmp(name, "_Z", 2) != 0) return name;
   int status = 0;
   char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
   std::string result = status == 0 && text ? text : name;
@@ -140,10 +143,13 @@ std::vector<Variable> variables_of(const Module& module) {
   for (std::size_t i = 0; i < symbols.count; ++i) {
     const auto& symbol = symbols.first[i];
     if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
-    const std::string text = demangle(symbols.name(symbol));
-    const bool made = (text.find(' ') != std::string::npos && text.find("::") == std::string::npos) ||
-                      text.starts_with("guard variable");
+    const char* const name = symbols.name(symbol);
+    const std::string text = demangle(name);
     if (text.starts_with("std::")) continue;  // not a kernel's variable
+    // The compiler's own: tables and type information (_ZT), guards and temporaries (_ZG), and names with a dot, which
+    // it also gives to a function's static variables of the C start-up code.
+    const bool made = std::strncmp(name, "_ZT", 3) == 0 || std::strncmp(name, "_ZG", 3) == 0 ||
+                      (std::strncmp(name, "_Z", 2) != 0 && std::strchr(name, '.'));
     const bool own = made || text.starts_with("__") || text.starts_with("simt");
     const auto split = text.rfind("::");
     variables.push_back({own                          ? ""

@@ -1,0 +1,42 @@
+// check: sound
+// near: out_of_bounds
+// what: arrays, a kernel and a parameter have names of one letter, of which each is the code of a C++ type for the compiler
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#define CHECK(call) do { cudaError_t e = (call); if (e != cudaSuccess) { printf("%s\\n", cudaGetErrorString(e)); exit(1); } } while (0)
+
+__device__ float t[64];
+__constant__ float m[4];
+__shared__ float s[64];
+
+extern "C" __global__ void x(const float* a, float* f) {
+  int i = threadIdx.x;
+  t[i] = a[i] + m[i % 4];
+  s[i] = t[i];
+  __syncthreads();
+  f[i] = s[63 - i] + t[63 - i];
+}
+
+int main() {
+  const int n = 64;
+  std::vector<float> host(n);
+  for (int i = 0; i < n; i++) host[i] = i % 7;
+  float *d_in, *d_out;
+  CHECK(cudaMalloc(&d_in, n * sizeof(float)));
+  CHECK(cudaMalloc(&d_out, n * sizeof(float)));
+  CHECK(cudaMemcpy(d_in, host.data(), n * sizeof(float), cudaMemcpyHostToDevice));
+  CHECK(cudaMemset(d_out, 0, n * sizeof(float)));
+  x<<<1, 64>>>(d_in, d_out);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(host.data(), d_out, n * sizeof(float), cudaMemcpyDeviceToHost));
+  printf("%.0f %.0f\n", host[0], host[n - 1]);
+  CHECK(cudaFree(d_in));
+  CHECK(cudaFree(d_out));
+  return 0;
+}
