@@ -67,7 +67,7 @@ def rewrite(
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
     rewrite_pointer_launches(tokens, launched)
-    shared, ends = rewrite_shared(tokens, source, named=checked)
+    shared, ends = rewrite_shared(tokens, source, checked)
     _replace_qualifiers(tokens)
     store_whole(tokens)
     if checked:

@@ -21,13 +21,16 @@ from simt.frontend.tokens import (
 
 # In bytes, as on a GPU. (The tiles of tensor cores need 32.) A declaration may request more.
 _SHARED_ALIGNMENT = "__attribute__((aligned(128)))"
+# In a checked build. Without it the compiler omits the stores to a variable that nothing reads, and takes 0 for a variable
+# that nothing writes.
+KEPT = " __attribute__((used))"
 
 
-def rewrite_shared(tokens: list[Token], source: Source, named: bool) -> tuple[list[str], list[Token]]:
+def rewrite_shared(tokens: list[Token], source: Source, checked: bool) -> tuple[list[str], list[Token]]:
     """Rewrite __shared__ declarations; return the names of the static variables and the last token of each.
 
-    tokens: a copy of the source's tokens. named: whether to pass the name of dynamic shared memory to the runtime.
-    Raises Unsupported for a variable with an initial value.
+    tokens: a copy of the source's tokens. checked: whether to keep each access to a static variable, and to pass the
+    name of dynamic shared memory to the runtime. Raises Unsupported for a variable with an initial value.
     """
     names, arrays, everywhere = [], [], {}
     for i, token in enumerate(tokens):
@@ -39,7 +42,7 @@ def rewrite_shared(tokens: list[Token], source: Source, named: bool) -> tuple[li
             continue
         declaration = tokens[i + 1 : end]
         if any(t.text == "extern" for t in tokens[start:end]):
-            _rewrite_dynamic(tokens, start, end, everywhere, named)
+            _rewrite_dynamic(tokens, start, end, everywhere, checked)
             continue
         if any(t.text == "=" for part in split_at_commas(declaration) for t in take_outside_brackets(part)):
             message = (
@@ -54,7 +57,8 @@ def rewrite_shared(tokens: list[Token], source: Source, named: bool) -> tuple[li
             if tokens[j].text in ("alignas", "__align__"):
                 rewrite_alignment(tokens, j)
         static = any(t.text == "static" for t in tokens[start:i])
-        token.kind, token.text = "rewritten", ("" if static else "static ") + f"__thread {_SHARED_ALIGNMENT}"
+        attributes = _SHARED_ALIGNMENT + (KEPT if checked else "")
+        token.kind, token.text = "rewritten", ("" if static else "static ") + f"__thread {attributes}"
     for name, declaration in everywhere.items():
         _declare_inside(tokens, source, name, declaration)
     return names, arrays

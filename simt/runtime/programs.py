@@ -188,7 +188,7 @@ def make(
         flags = (f"-I{_keep({f.copy: text for f, text in zip(chosen[1:], others)})}", *flags)
     text = (
         units.include_ptx(rewritten)
-        + _choose_macros(device)
+        + units.define_macros(DEVICES[device].major * 100 + DEVICES[device].minor * 10, mode)
         + units.declare_names(list(kernels), shared, [c for r in rewritten for c in r.constants])
         + _format_heads(kernels)
         + main
@@ -200,12 +200,6 @@ def make(
     built = build.link(path.name, [unit], list(kernels), shared, _WRAPPED)
     add_labels(s.label for s in sources)
     return Program(built.path, str(path.with_suffix("")), {s.label: s.text for s in sources})
-
-
-def _choose_macros(device: str) -> str:
-    return units.CUDA_MACROS.replace(
-        "__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {DEVICES[device].major}{DEVICES[device].minor}0"
-    )
 
 
 def _keep(copies: dict[str, str]) -> Path:

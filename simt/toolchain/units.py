@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from simt.errors import CompileError, Diagnostic, MissingSources, UndeclaredFunction
 from simt.frontend.declarations import Kernel
 from simt.frontend.rewrite import Rewritten, rewrite
+from simt.frontend.shared_memory import KEPT
 from simt.frontend.source import Source
 from simt.toolchain.compilers import unrolls_loops
 from simt.toolchain.headers import choose_header
@@ -88,7 +89,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
         text = (
             include_ptx(cuda)
             + bound
-            + _choose_macros(cuda)
+            + _choose_macros(cuda, mode)
             + declare_names(kernels, shared, [c for r in cuda for c in r.constants])
             + _mark_lines(cuda)
         )
@@ -131,12 +132,18 @@ CUDA_MACROS = """#define __CUDACC__ 1
 """
 
 
-def _choose_macros(rewritten: list[Rewritten]) -> str:
-    """Return CUDA_MACROS for the oldest GPU that has the TF32 fragments and the PTX of the sources, so that code for
+def define_macros(architecture: int, mode: str) -> str:
+    """Return the text that defines CUDA's macros, for a compute capability times 100 and a build in one of MODES."""
+    text = CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {architecture}")
+    return text.replace("static __thread", f"static __thread{KEPT}") if mode == "check" else text
+
+
+def _choose_macros(rewritten: list[Rewritten], mode: str) -> str:
+    """Return the macros for the oldest GPU that has the TF32 fragments and the PTX of the sources, so that code for
     older GPUs is left out.
     """
     newest = max(75, *(80 * ("precision::tf32" in r.source.text) for r in rewritten), *(r.ptx for r in rewritten))
-    return CUDA_MACROS.replace("__CUDA_ARCH__ 750", f"__CUDA_ARCH__ {newest}0")
+    return define_macros(newest * 10, mode)
 
 
 def include_ptx(rewritten: list[Rewritten]) -> str:
