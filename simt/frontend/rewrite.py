@@ -71,6 +71,7 @@ def rewrite(
     _replace_qualifiers(tokens)
     store_whole(tokens)
     if checked:
+        _call_copies(tokens)
         mark_locals(tokens, source)
         mark_dropped(tokens, source)
     if unrolled:
@@ -117,6 +118,16 @@ def _is_inline_already(tokens: list[Token], i: int) -> bool:
         if get_text(tokens, j) in ("inline", "__inline__", "__inline") or (step < 0 and get_text(tokens, j) == "]"):
             return True
     return False
+
+
+# ---- copies ----
+
+
+def _call_copies(tokens: list[Token]) -> None:
+    """Replace the compiler's own copies, which report no access, by the functions of the C library."""
+    for token in tokens:
+        if token.kind == "word" and token.text in ("__builtin_memcpy", "__builtin_memmove", "__builtin_memset"):
+            token.text = token.text.removeprefix("__builtin_")
 
 
 # ---- names of the GPU, printf, assert ----

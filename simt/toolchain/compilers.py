@@ -50,6 +50,14 @@ class Family:
         return ["-include-pch", f"{header}.pch"] if self.header == ".pch" else ["-include", str(header)]
 
 
+# A checked build keeps every access. Copies of a constant length are calls, which report what they access (simt's own
+# headers copy by the functions with the prefix __builtin_, which are no calls). A write through a constant null pointer
+# is an access like others, not a path that cannot be reached.
+_CHECKED = [
+    "-DSIMT_CHECK=1",
+    *"-fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset -fno-delete-null-pointer-checks".split(),
+]
+
 # Without scalar replacement a float4 stays one access of 16 bytes. Optimizations that nvcc does not apply to accesses
 # are off: merging two blocks or their loads and stores, vectorizing scalar accesses, and duplicating the code after a
 # branch for each side. The unrolling of loops of constant length, which nvcc applies and which saves loads, is on
@@ -75,7 +83,7 @@ GCC = Family(
     [*_COMMON, *"-fno-gnu-unique -femit-struct-debug-baseonly -fno-var-tracking -fno-var-tracking-assignments".split()],
     {
         "plain": ["-fwrapv"],
-        "check": [*_GCC_PROBES, "-DSIMT_CHECK=1", "-fsanitize=bounds-strict,signed-integer-overflow"],
+        "check": [*_GCC_PROBES, *_CHECKED, "-fsanitize=bounds-strict,signed-integer-overflow"],
         "count": [*_GCC_PROBES, *_COUNTED, *_GCC_APART],
     },
     ".gch",
@@ -97,7 +105,7 @@ CLANG = Family(
     _COMMON,
     {
         "plain": ["-fwrapv"],
-        "check": [*_CLANG_PROBES, "-DSIMT_CHECK=1", "-fsanitize=array-bounds,signed-integer-overflow"],
+        "check": [*_CLANG_PROBES, *_CHECKED, "-fsanitize=array-bounds,signed-integer-overflow"],
         "count": [*_CLANG_PROBES, *_COUNTED, "-fsanitize-coverage=no-prune"],
     },
     ".pch",
