@@ -7,6 +7,7 @@ from simt.frontend.source import Source
 from simt.frontend.tokens import (
     Token,
     blank,
+    find_angle_start,
     find_closing,
     find_declaration_end,
     find_declared_name,
@@ -36,7 +37,7 @@ def rewrite_shared(tokens: list[Token], source: Source, checked: bool) -> tuple[
     for i, token in enumerate(tokens):
         if token.text != "__shared__" or token.kind != "word":
             continue
-        start = _find_declaration_start(tokens, i)
+        start = _find_declaration_start(tokens, source, i)
         end = find_declaration_end(tokens, i)
         if end < 0:
             continue
@@ -56,7 +57,7 @@ def rewrite_shared(tokens: list[Token], source: Source, checked: bool) -> tuple[
         for j in range(start, end):
             if tokens[j].text in ("alignas", "__align__"):
                 rewrite_alignment(tokens, j)
-        static = any(t.text == "static" for t in tokens[start:i])
+        static = any(t.text == "static" for t in take_outside_brackets(tokens[start:end]))
         attributes = _SHARED_ALIGNMENT + (KEPT if checked else "")
         token.kind, token.text = "rewritten", ("" if static else "static ") + f"__thread {attributes}"
     for name, declaration in everywhere.items():
@@ -64,15 +65,21 @@ def rewrite_shared(tokens: list[Token], source: Source, checked: bool) -> tuple[
     return names, arrays
 
 
-def _find_declaration_start(tokens: list[Token], i: int) -> int:
-    """Return the index at which the declaration with the __shared__ at i begins."""
+def _find_declaration_start(tokens: list[Token], source: Source, i: int) -> int:
+    """Return the index at which the declaration with the __shared__ at i begins. The type may stand on either side."""
     start, j = i, find_next(tokens, i, -1)
-    while j >= 0:
-        if tokens[j].text == ")":
+    while j >= 0 and source.directives.get(j) == source.directives.get(i):
+        text = tokens[j].text
+        if text == ")":
             j = find_next(tokens, find_opening(tokens, j, "(", ")"), -1)
             if get_text(tokens, j) not in ("alignas", "__align__"):
                 break
-        elif tokens[j].text not in ("extern", "static", "volatile", "const", "__device__"):
+        elif text in (">", ">>>"):
+            opening = find_angle_start(tokens, j)
+            if opening < 0:
+                break
+            j = find_next(tokens, opening, -1)
+        elif text != "::" and (tokens[j].kind != "word" or text in ("else", "do", "define")):
             break
         start, j = j, find_next(tokens, j, -1)
     return start

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from simt.errors import Diagnostic
 from simt.frontend.declarations import Kernel, find_bodies, find_constants, find_kernels
-from simt.frontend.tokens import Token, find_directives, find_next, get_text, tokenize
+from simt.frontend.tokens import Token, find_directives, find_next, get_text, join_launch_marks, tokenize
 
 
 class Source:
@@ -29,7 +29,7 @@ class Source:
         """The tokens as written. Do not change them: use `copy_tokens`."""
         with self._lock:
             if self._tokens is None:
-                self._tokens = tokenize(self.text)
+                self._tokens = join_launch_marks(tokenize(self.text))
             return self._tokens
 
     def copy_tokens(self) -> list[Token]:

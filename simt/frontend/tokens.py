@@ -39,6 +39,52 @@ def tokenize(source: str) -> list[Token]:
     return tokens
 
 
+def join_launch_marks(tokens: list[Token]) -> list[Token]:
+    """Return the tokens with `<< <`, `< <<`, `>> >` and `> >>` of launches as one mark, and the space behind it.
+
+    Formatters that do not know CUDA write launches this way, and nvcc accepts it. The tokens of a line keep their
+    length. `operator<< <T>` and template arguments such as `A<B<C<int> > >` stay as they are.
+    """
+    joined: list[Token] = []
+    opened = 0  # launches whose end is still to come
+    i = 0
+    while i < len(tokens):
+        length = _measure_mark(tokens, i, opened > 0)
+        if not length:
+            opened += (tokens[i].text == "<<<") - (tokens[i].text == ">>>")
+            joined.append(tokens[i])
+            i += 1
+            continue
+        part = tokens[i : i + length]
+        opened += 1 if part[0].text == "<" else -1
+        spaces = "".join(t.text for t in part if t.kind == "space")
+        joined += [Token("mark", part[0].text * 3, part[0].line)]
+        joined += [Token("space", spaces, part[0].line)] if spaces else []
+        i += length
+    return joined
+
+
+def _measure_mark(tokens: list[Token], i: int, opened: bool) -> int:
+    """Return how many tokens at i, with spaces between them, are the <<< or >>> of a launch; 0: they are none."""
+    mark = tokens[i].text
+    if tokens[i].kind != "mark" or mark not in ("<", ">") or (mark == ">" and not opened):
+        return 0
+    marks, spaces, j = 0, 0, i
+    while marks < 3 and j < len(tokens):
+        if tokens[j].text == mark:
+            marks += 1
+        elif tokens[j].kind == "space" and "\n" not in tokens[j].text:
+            spaces += 1
+        else:
+            break
+        j += 1
+    if marks < 3 or spaces != 1:
+        return 0
+    if mark == ">":  # otherwise the end of template arguments
+        return j - i if get_text(tokens, find_next(tokens, j - 1)) == "(" else 0
+    return 0 if get_text(tokens, find_next(tokens, i, -1)) == "operator" else j - i
+
+
 def find_next(tokens: list[Token], i: int, step: int = 1) -> int:
     """Return the index of the next token that is neither space nor comment, or -1."""
     i += step

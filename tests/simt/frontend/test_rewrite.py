@@ -45,11 +45,23 @@ def test_kernels_are_found(source, kernels):
         ("alignas(16) __shared__ float a[4]; __shared__ __align__(8) float b[4];", ["a", "b"]),
         ("__shared__ std::conditional_t<(N > 2), int, float> a[N];", ["a"]),
         ("extern __shared__ float a[];", []),
+        ("extern float __shared__ a[]; __shared__ extern float2 b[];", []),
+        ("__shared__ float static a[3]; std::pair<int, A<B>> __shared__ b;", ["a", "b"]),
     ],
 )
 def test_static_shared_arrays_are_named(declaration, names):
     """Is every array and variable of a __shared__ declaration listed, so that it can be marked as never written?"""
     assert rewrite(Source(f"__global__ void k() {{ {declaration} }}", "cuda_sources")).shared == names
+
+
+@pytest.mark.parametrize("marks", [("<< <", ">> >"), ("< <<", "> >>"), ("<<<", ">> >"), ("<< <", ">>>")])
+def test_launches_with_a_space_in_their_marks(marks):
+    """Is a launch whose marks a formatter split the same launch, and are shifts and template arguments left alone?"""
+    after = "int y = a << b > c; A<B<C<int> > > z; A<B<C<int>> > w; o << x; friend O& operator<< <T>(O&, T);"
+    source = "__global__ void k() {} void f() { k<<<1, 2>>>(); " + after + " }"
+    spaced = source.replace("<<<", marks[0]).replace("2>>>", "2" + marks[1])
+    assert rewritten(spaced).replace(" ", "") == rewritten(source).replace(" ", "")
+    assert after.replace(" ", "") in rewritten(spaced).replace(" ", "")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
