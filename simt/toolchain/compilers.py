@@ -79,8 +79,15 @@ _GCC_APART = (
 GCC = Family(
     "GCC",
     11,
-    # Of debugging information only lines and inlined functions are read, and the rest takes long to write.
-    [*_COMMON, *"-fno-gnu-unique -femit-struct-debug-baseonly -fno-var-tracking -fno-var-tracking-assignments".split()],
+    # Of debugging information only lines and inlined functions are read, and the rest takes long to write. nvcc
+    # compiles host code without optimization, so a function that lacks a return statement returns all the same. With
+    # -fsanitize=unreachable GCC does not assume that its end is never reached. (What it calls in the place of a
+    # __builtin_unreachable is in simt/src/run/fault.cpp.)
+    [
+        *_COMMON,
+        "-fsanitize=unreachable",
+        *"-fno-gnu-unique -femit-struct-debug-baseonly -fno-var-tracking -fno-var-tracking-assignments".split(),
+    ],
     {
         "plain": ["-fwrapv"],
         "check": [*_GCC_PROBES, *_CHECKED, "-fsanitize=bounds-strict,signed-integer-overflow"],
@@ -102,7 +109,7 @@ _CLANG_PROBES = [
 CLANG = Family(
     "clang",
     14,
-    _COMMON,
+    [*_COMMON, "-fno-strict-return"],
     {
         "plain": ["-fwrapv"],
         "check": [*_CLANG_PROBES, *_CHECKED, "-fsanitize=array-bounds,signed-integer-overflow"],

@@ -350,3 +350,6 @@ void explain(Worker& worker) {
 }
 
 }  // namespace simt
+
+// What compiled code calls where the source says __builtin_unreachable() (simt/toolchain/compilers.py).
+extern "C" [[noreturn]] SIMT_API void __ubsan_handle_builtin_unreachable(const void*) { __builtin_trap(); }
