@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -46,17 +47,36 @@ COUNT_EXITS = EXITS.format(
 def cli() -> None:
     """Run CUDA C++ on the CPU: unchanged, with every check on, or with counters of the work for a GPU.
 
-    FILE.cu is a program with a main function. FILE.py is a script that builds its kernels with
-    torch.utils.cpp_extension.load_inline and launches them in its `if __name__ == "__main__":` part. If it has no such
-    part, its ModelNew is called with the result of get_inputs(). Write options before FILE (--json also at the end);
-    everything after FILE is passed to the program.
+    FILE.cu is a program with a main function; name all its .cu, .cpp and .c files if it has several. FILE.py is a
+    script that builds its kernels with torch.utils.cpp_extension.load_inline and launches them in its
+    `if __name__ == "__main__":` part. If it has no such part, its ModelNew is called with the result of get_inputs().
+    Write options before FILE (--json also at the end); everything after the files is passed to the program.
+
+    Of nvcc's options, -I, -D, -L, -l, -std and -Xcompiler (with -fopenmp, -D, -I) take effect, and those that concern
+    nvcc's own code (-arch, -O3, -lineinfo, …) change nothing.
 
     \b
     Examples:
       python -m simt run vector_add.cu 1000
+      python -m simt run -Xcompiler -fopenmp main.cpp kernels.cu table.c
       python -m simt check --json findings.json vector_add.cu
       python -m simt count --device H200 matmul.cu
     """
+
+
+# Options of nvcc's that change nothing on the CPU, with a value and without.
+_IGNORED = (
+    ("-arch", "--gpu-architecture"), ("-code", "--gpu-code"), ("-gencode", "--generate-code"), ("-O", "--optimize"),
+    ("-o", "--output-file"), ("-rdc", "--relocatable-device-code"), ("-maxrregcount", "--maxrregcount"), ("-x", "--x"),
+    ("-Xptxas", "--ptxas-options"), ("-Xlinker", "--linker-options"), ("-cudart", "--cudart"),
+)  # fmt: skip
+_IGNORED_FLAGS = (
+    ("-g", "--debug"), ("-G", "--device-debug"), ("-lineinfo", "--generate-line-info"), ("-w", "--disable-warnings"),
+    ("-use_fast_math", "--use_fast_math"), ("-extended-lambda", "--extended-lambda"), ("-m64", "--m64"),
+    ("-expt-extended-lambda", "--expt-extended-lambda"), ("-expt-relaxed-constexpr", "--expt-relaxed-constexpr"),
+)  # fmt: skip
+# Libraries of CUDA's: what simt has of them needs no library, and the names of the others are refused in the source.
+_CUDA_LIBRARIES = re.compile(r"cuda\w*|nvToolsExt|cu(blas|blasLt|rand|fft|sparse|solver|dnn)|nvrtc|nvidia-ml|nccl")
 
 
 def _shared(command: Callable) -> Callable:
@@ -81,6 +101,14 @@ def _shared(command: Callable) -> Callable:
             "-I", "folders", metavar="FOLDER", multiple=True, help="Also search FOLDER for #include. May be repeated."
         ),
         click.option("-D", "macros", metavar="NAME[=VALUE]", multiple=True, help="Define a macro. May be repeated."),
+        click.option("-l", "libraries", metavar="NAME", multiple=True, help="Link with a library. May be repeated."),
+        click.option("-L", "library_folders", metavar="FOLDER", multiple=True, hidden=True),
+        click.option("-Xcompiler", "--compiler-options", "host_flags", metavar="FLAGS", multiple=True,
+                     help="Flags of the host compiler: -fopenmp, -D and -I. May be repeated."),
+        click.option("-std", "--std", "standard", metavar="NAME",
+                     help="Standard of C files. CUDA and C++ files are compiled as C++20."),
+        *(click.option(*names, expose_value=False, hidden=True, multiple=True) for names in _IGNORED),
+        *(click.option(*names, expose_value=False, hidden=True, is_flag=True) for names in _IGNORED_FLAGS),
     ]  # fmt: skip
     for part in reversed(parts):
         command = part(command)
@@ -123,7 +151,7 @@ def run(file: Path, arguments: tuple[str, ...], **options) -> None:
       python -m simt run vector_add.cu
       python -m simt run -I common -D N=1024 --device A100 matmul.cu 64 64
     """
-    job = _Job(file, arguments, "plain", options)
+    job = _make_job(file, arguments, "plain", options)
     start = _prepare(job)
     from simt.runtime import library
 
@@ -150,7 +178,7 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
       python -m simt check --schedule reverse reduction.cu
     """
     arguments, json_to = _take_trailing_json(arguments, json_to)
-    job = _Job(file, arguments, "check", options)
+    job = _make_job(file, arguments, "check", options)
     with _open_json(json_to, file) as out:
         began = time.monotonic()
         start = _prepare(job)
@@ -166,7 +194,9 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
         if not job.is_script and end.orderly and not report.errors:
             from simt.checking import schedules
 
-            report.findings += schedules.compare(file, arguments, job.flags(), 10 + 3 * (time.monotonic() - began))
+            report.findings += schedules.compare(
+                job.files, job.arguments, job.repeat(), 10 + 3 * (time.monotonic() - began)
+            )
         if launched or report.findings:
             print(report.text(), file=sys.stderr)
         written = _write_json(out, file, end, report)
@@ -189,7 +219,7 @@ def count(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
       python -m simt count --device H200 --json counters.json my_kernel.py
     """
     arguments, json_to = _take_trailing_json(arguments, json_to)
-    job = _Job(file, arguments, "count", options)
+    job = _make_job(file, arguments, "count", options)
     with _open_json(json_to, file) as out:
         start = _prepare(job)
         from simt.counting.collect import counted
@@ -213,6 +243,7 @@ class _Job:
     """A file to run, its arguments, its build mode, and the options that all three commands have."""
 
     file: Path
+    more: tuple[Path, ...]
     arguments: tuple[str, ...]
     mode: str
     options: dict
@@ -229,10 +260,47 @@ class _Job:
         """Return the options of library.run()."""
         return {"schedule": self.options["schedule"], "seconds": self.options["seconds"], "device": self.device}
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self.file, *self.more)
+
     def flags(self) -> list[str]:
+        """Return the compiler's flags."""
+        given = [word for words in self.options["host_flags"] for word in re.split(r"[,\s]+", words)]
+        standard = self.options["standard"]
+        return [
+            *(f"-I{folder}" for folder in self.options["folders"]),
+            *(f"-D{macro}" for macro in self.options["macros"]),
+            *(word for word in given if re.match(r"-[DI]\S|-fopenmp$", word)),
+            *([f"-std={standard}"] if standard else []),
+        ]
+
+    def links(self) -> list[str]:
+        """Return the linker's flags."""
+        libraries = [name for name in self.options["libraries"] if not _CUDA_LIBRARIES.fullmatch(name)]
+        folders = [f"-L{Path(folder).absolute()}" for folder in self.options["library_folders"]]
+        parallel = ["-fopenmp"] if "-fopenmp" in self.flags() else []
+        return [*folders, *(f"-l{name}" for name in libraries), *parallel]
+
+    def repeat(self) -> list[str]:
         """Return the options with which another `python -m simt` builds the same program."""
-        folders = [f"-I{folder}" for folder in self.options["folders"]]
-        return [*folders, *(f"-D{macro}" for macro in self.options["macros"]), "--device", self.device]
+        again = {"-L": "library_folders", "-l": "libraries"}
+        links = [f"{option}{value}" for option, name in again.items() for value in self.options[name]]
+        flags = [f"-Xcompiler={flag}" if flag.startswith("-f") else flag for flag in self.flags()]
+        return [*flags, *links, "--device", self.device]
+
+
+def _make_job(file: Path, arguments: tuple[str, ...], mode: str, options: dict) -> _Job:
+    """Return the job, with the words after FILE that name more sources of a program split from its arguments.
+
+    A -- ends them where the program's first argument has the name of a source.
+    """
+    from simt.runtime.program_files import SUFFIXES
+
+    sources = [Path(word).suffix in SUFFIXES for word in arguments]
+    more = [*sources, False].index(False) if file.suffix in SUFFIXES else 0
+    ended = arguments[more : more + 1] == ("--",) and sources[more + 1 : more + 2] == [True]
+    return _Job(file, tuple(map(Path, arguments[:more])), arguments[more + ended :], mode, options)
 
 
 def _prepare(job: _Job) -> Callable[[], End]:
@@ -244,10 +312,9 @@ def _prepare_program(job: _Job) -> Callable[[], End]:
     """Build a program. This does not import torch, which takes a second."""
     from simt.runtime import library, programs
 
-    device = job.device
     _check_threads(job)
-    flags = tuple(flag for flag in job.flags() if flag.startswith(("-I", "-D")))
-    built = programs.make(job.file, job.mode, flags, device, lambda: _say("compiling its own parts, once (about 15 s)"))
+    choices = programs.Choices(job.mode, tuple(job.flags()), job.device, tuple(job.links()))
+    built = programs.make(job.files, choices, lambda: _say("compiling its own parts, once (about 15 s)"))
     library.options.threads = job.options["threads"]
 
     def start() -> End:
@@ -259,7 +326,7 @@ def _prepare_program(job: _Job) -> Callable[[], End]:
 
 def _prepare_script(job: _Job) -> Callable[[], End]:
     """Read a script and load what its extensions need. They are built when the script runs."""
-    if job.options["folders"] or job.options["macros"]:
+    if job.flags() or job.links():
         raise click.UsageError("-I and -D are for FILE.cu. In a script, pass them to load_inline.")
     _check_threads(job)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for a GPU
@@ -393,7 +460,7 @@ def _write_json(out: TextIO | None, file: Path, end: End, report) -> bool:
 
 def main() -> None:
     """Run the command line and end the process with its status."""
-    from simt.runtime.programs import NoProgram
+    from simt.runtime.program_files import NoProgram
 
     # a reader that stops early ends this process silently, like any other program
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)

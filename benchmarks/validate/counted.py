@@ -56,7 +56,7 @@ def _count_program(name: str, size: str, out: str, blocks: str = "0") -> None:
     import simt
     from simt.runtime import programs
 
-    built = programs.make(list_programs()[name], "count", (), DEVICE, lambda: None)
+    built = programs.make([list_programs()[name]], programs.Choices("count", device=DEVICE))
     chosen = {"sample": int(blocks), "partial": name not in DEPENDENT} if int(blocks) else {}
     with simt.run(device=DEVICE, seconds=300), simt.count(**chosen) as report:
         sys.stdout.flush()

@@ -6,11 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from simt.checking.findings import Finding
 from simt.runtime import library
+from simt.runtime.program_files import SUFFIXES
 from simt.toolchain.lines import find_source_lines
 
 OTHERS = ("reverse", "1")
@@ -20,7 +22,7 @@ _SAME_TIMES, _OTHER_TIMES = "same times", "other times"
 _EXCHANGES = (9, 10)
 
 
-def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds: float) -> list[Finding]:
+def compare(files: Sequence[Path], arguments: Sequence[str], options: list[str], seconds: float) -> list[Finding]:
     """Return a finding if the program prints or returns something else with another schedule.
 
     options: of `python -m simt run`, before the file. seconds: limit for one run; a run that takes longer is ignored.
@@ -33,7 +35,7 @@ def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds:
     runs = (("forward", _SAME_TIMES), ("forward", _OTHER_TIMES), *((other, _SAME_TIMES) for other in OTHERS))
 
     def run(schedule: str, times: str) -> tuple[int, str] | None:
-        return _run_to_end([*head, schedule, str(file), *arguments], times, seconds)
+        return _run_to_end([*head, schedule, *map(str, files), *_keep_apart(arguments)], times, seconds)
 
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(run, *zip(*runs)))
@@ -45,6 +47,11 @@ def compare(file: Path, arguments: tuple[str, ...], options: list[str], seconds:
         if other and unsteady.blank(first) != unsteady.blank(other):
             return [_make_finding(schedule, unsteady.blank(first), unsteady.blank(other))]
     return []
+
+
+def _keep_apart(arguments: Sequence[str]) -> list[str]:
+    """Return the program's arguments, with a -- before one that would be taken for a file of the program."""
+    return ["--", *arguments] if arguments and Path(arguments[0]).suffix in SUFFIXES else [*arguments]
 
 
 class _Unsteady:

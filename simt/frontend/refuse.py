@@ -9,6 +9,7 @@ from pathlib import Path
 from simt.errors import Unsupported
 from simt.frontend.source import Source
 from simt.frontend.tokens import Token
+from simt.frontend.untaken import CONDITIONALS
 
 _SHIM = Path(__file__).resolve().parents[1] / "include/shim"
 
@@ -128,6 +129,9 @@ def refuse(source: Source) -> None:
     for i, token in enumerate(words):
         if i <= skip or token.kind != "word":
             continue
+        if token.text in CONDITIONALS and i and words[i - 1].text == "#":
+            skip = _find_line_end(words, i)  # a test of a name does not use it
+            continue
         if token.text == "include" and i and words[i - 1].text == "#":
             skip, name = _read_include(words, i)
             what = _find_refused_header(name)
@@ -145,10 +149,16 @@ def refuse(source: Source) -> None:
 
 def _read_include(words: Sequence[Token], i: int) -> tuple[int, str]:
     """Return the index of the last token of the #include directive at i, and the header's name."""
+    end = _find_line_end(words, i)
+    return end, "".join(t.text for t in words[i + 1 : end + 1]).strip('<>"')
+
+
+def _find_line_end(words: Sequence[Token], i: int) -> int:
+    """Return the index of the last token in the line of the token at i."""
     end = i
     while end + 1 < len(words) and words[end + 1].line == words[i].line:
         end += 1
-    return end, "".join(t.text for t in words[i + 1 : end + 1]).strip('<>"')
+    return end
 
 
 def _find_refused_header(name: str) -> str | None:

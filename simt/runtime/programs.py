@@ -1,4 +1,4 @@
-"""Build CUDA programs, .cu files with a main(), for the CPU and run them in this process.
+"""Build CUDA programs, .cu, .cpp and .c files with a main(), for the CPU and run them in this process.
 
 A program is built as a shared object whose main is called from here (program.cpp in simt/src), so that checks and
 counters work as for an extension. exit, abort and crashes return here too. A process runs one program, once.
@@ -8,23 +8,31 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from simt.devices import DEFAULT, DEVICES
 from simt.errors import CompileError, Diagnostic, KernelError, Unsupported
 from simt.frontend.declarations import Kernel
+from simt.frontend.rewrite import Rewritten
 from simt.frontend.source import Source
+from simt.runtime.program_files import (
+    CUDA,
+    C,
+    File,
+    choose_cuda,
+    choose_language,
+    collect,
+    find_cuda_include,
+    redirect_includes,
+)
 from simt.toolchain import build, cache, units
 from simt.toolchain.lines import add_labels, find_source_lines
+from simt.toolchain.preprocess import rewrite_taken
 from simt.toolchain.runtime_library import build_runtime
 
-_CUDA_WORDS = re.compile(r"__(global|device|shared|constant|managed)__|<<<")
-_INCLUDE = re.compile(r"""^([ \t]*\#[ \t]*include[ \t]*)(?:"([^"\n]+)"|<([^>\n]+)>)""", re.MULTILINE)
-_TORCH_HEADER = re.compile(r"(torch|ATen|c10|pybind11)/")
 # These functions return to run() instead of ending the process.
 _ENDS = ("exit", "_exit", "_Exit", "quick_exit", "abort")
 # Of these the runtime changes the result if simt.checking.schedules asks for it.
@@ -33,10 +41,6 @@ _CLOCKS = (
     *(f"_ZNSt6chrono3_V212{name}_clock3nowEv" for name in ("steady", "system")),
 )
 _WRAPPED = [f"-Wl,--wrap={name}" for name in (*_ENDS, *_CLOCKS)]
-
-
-class NoProgram(ValueError):
-    """A file cannot be read as a program. The text is one sentence with the reason."""
 
 
 @dataclass(frozen=True)
@@ -65,141 +69,143 @@ class End:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-# ---- sources ----
-
-
-@dataclass
-class _File:
-    """One file of a program.
-
-    includes: the user's other files, by their names in #include lines. copy: the name of the rewritten text, or "" for
-    a file without CUDA, which is compiled unchanged.
-    """
-
-    source: Source
-    includes: dict[str, Path]
-    copy: str = ""
-
-
-def read(path: Path) -> str:
-    """Return a source file's text. Raises NoProgram."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise NoProgram(f"{path} does not exist.") from None
-    except IsADirectoryError:
-        raise NoProgram(f"{path} is a folder. Name a file in it.") from None
-    except OSError as error:
-        raise NoProgram(f"{path} cannot be read: {error.strerror}.") from None
-    if b"\0" in data:
-        raise NoProgram(f"{path} is not a text file.")
-    if not data.strip():
-        raise NoProgram(f"{path} is empty.")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _collect(path: Path, folders: list[Path]) -> dict[Path, _File]:
-    """Return the file and then the files that it includes from its own folder or from `folders` (-I)."""
-    files: dict[Path, _File] = {}
-    waiting = [(path, path.name)]
-    while waiting:
-        place, label = waiting.pop(0)
-        if place.resolve() in files:
-            continue
-        file = files[place.resolve()] = _File(Source(read(place), label), {})
-        for match in _INCLUDE.finditer(file.source.text):
-            name = match[2] or match[3]
-            if _TORCH_HEADER.match(name):
-                why = "a program cannot use torch. Run the .py file that builds this source with load_inline instead."
-                line = file.source.text.count("\n", 0, match.start()) + 1
-                raise Unsupported([file.source.make_error(line, f"{match[0].strip()}: {why}")])
-            target = next(
-                (f / name for f in ([place.parent] if match[2] else []) + folders if (f / name).is_file()), None
-            )
-            if target:
-                file.includes[name] = target.resolve()
-                waiting.append((target, os.path.normpath(name)))
-    return files
-
-
-def _choose_cuda(files: dict[Path, _File]) -> list[_File]:
-    """Return the files to rewrite: those that contain CUDA, and those that include them."""
-    chosen = {path for i, (path, f) in enumerate(files.items()) if i == 0 or _CUDA_WORDS.search(f.source.text)}
-    while more := {
-        path for path, f in files.items() if path not in chosen and not chosen.isdisjoint(f.includes.values())
-    }:
-        chosen |= more
-    kept = [f for path, f in files.items() if path in chosen]
-    for i, file in enumerate(kept):
-        file.copy = f"simt_{i}_{Path(file.source.label).name}"
-    return kept
-
-
-def _redirect_includes(text: str, file: _File, files: dict[Path, _File]) -> str:
-    """Replace the name of each of the user's files in #include lines by its rewritten copy or its full path."""
-
-    def replace(match: re.Match) -> str:
-        target = file.includes.get(match[2] or match[3])
-        return f'{match[1]}"{files[target].copy or target}"' if target else match[0]
-
-    return _INCLUDE.sub(replace, text)
-
-
 # ---- building ----
 
-# The address of main, which takes two arguments or none; and a function that calls atexit's functions and the
-# destructors of global objects, as exit does.
+# The address of main, which takes two arguments or none, under the name that it has in C as well; and a function that
+# calls atexit's functions and the destructors of global objects, as exit does.
 _TAIL = """
 #line 1 "end"
 extern "C" {
 extern void* __dso_handle __attribute__((visibility("hidden")));
 void __cxa_finalize(void*);
+__attribute__((visibility("hidden"))) int simt_program_main() __asm__("main");
 extern SIMT_API void* const simt_main;
-void* const simt_main = (void*)&main;
+void* const simt_main = (void*)&simt_program_main;
 SIMT_API void simt_finish() { __cxa_finalize(__dso_handle); }
 }
 """
+# For a file that is compiled apart from CUDA's headers.
+_API = '#define SIMT_API __attribute__((visibility("default")))\n'
+# What host code sees of CUDA's qualifiers when it includes CUDA's headers.
+_HOST_MACROS = "".join(f"#define __{name}__\n" for name in ("host", "device", "global", "forceinline"))
 
 
-def make(
-    path: Path, mode: str, flags: tuple[str, ...] = (), device: str = DEFAULT, wait: Callable[[], None] = lambda: None
-) -> Program:
-    """Build the program in one of MODES, for a device of DEVICES.
+@dataclass(frozen=True)
+class Choices:
+    """How to build a program.
 
-    flags: -I… and -D…; wait: called before simt compiles its own parts, which happens once.
+    flags: of the compiler: -I…, -D…, -f…, -std=… (for C files; CUDA and C++ files are C++20). links: of the linker.
+    """
+
+    mode: str = "plain"
+    flags: tuple[str, ...] = ()
+    device: str = DEFAULT
+    links: tuple[str, ...] = ()
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders to search for #include."""
+        return [Path(f[2:]) for f in self.flags if f.startswith("-I")]
+
+    def list_flags(self, language: str) -> tuple[str, ...]:
+        """Return the flags for a file of one language."""
+        own = (f"-I{Path(f[2:]).absolute()}" if f.startswith("-I") else f for f in self.flags)
+        return tuple(f for f in own if not f.startswith("-std=") or (language == C and "++" not in f))
+
+
+@dataclass
+class _Part:
+    """What one file of the command line contributes: its unit, and the names that it defines."""
+
+    unit: units.Unit
+    sources: list[Source]
+    rewritten: list[Rewritten] = field(default_factory=list)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+
+
+def make(paths: Sequence[Path], choices: Choices | None = None, wait: Callable[[], None] = lambda: None) -> Program:
+    """Build the program that these files are together: CUDA, C++ and C.
+
+    wait: called before simt compiles its own parts, which happens once.
     Raises NoProgram, CompileError and its subclasses with the program's own lines, NoCompiler, NoTorch, CacheError.
     """
-    flags = tuple(f"-I{Path(f[2:]).absolute()}" if f.startswith("-I") else f for f in flags)
-    files = _collect(path, [Path(f[2:]) for f in flags if f.startswith("-I")])
-    chosen = _choose_cuda(files)
-    sources = [f.source for f in chosen]
-    if not any(f.source.has_main for f in files.values()):
-        raise CompileError([Diagnostic(path.name, 0, 0, "error", "The program has no main(). Define one.")])
-    kernels = {name: kernel for s in sources for name, kernel in s.kernels.items()}
-    rewritten = units.rewrite_all(sources, mode, kernels)
+    choices = choices or Choices()
+    parts = [_make_part(path, label, choices, len(paths) == 1) for path, label in zip(paths, _choose_labels(paths))]
+    sources = [s for part in parts for s in part.sources]
+    if not any(s.has_main for s in sources):
+        where = paths[0].name if len(paths) == 1 else ""
+        raise CompileError([Diagnostic(where, 0, 0, "error", "The program has no main(). Define one.")])
+    rewritten = [r for part in parts for r in part.rewritten]
+    kernels = {name: kernel for part in parts for name, kernel in part.kernels.items()}
     shared = list(dict.fromkeys(name for r in rewritten for name in r.shared))
-    main, *others = [
-        f"#line 1 {_quote(r.source.label)}\n{_redirect_includes(r.text, f, files)}" for f, r in zip(chosen, rewritten)
-    ]
+    constants = [c for r in rewritten for c in r.constants]
+    ends = units.declare_names(list(kernels), shared, constants) + _format_heads(kernels) + _TAIL
+    compiled = [part.unit for part in parts]
+    if len(parts) == 1 and compiled[0].header:
+        compiled = [replace(compiled[0], text=compiled[0].text + ends)]
+    else:
+        compiled.append(units.Unit("end", _API + ends, "", (), {}, choices.mode))
+    if not build.is_program_warm(choices.mode):
+        wait()
+    built = build.link(paths[0].name, compiled, list(kernels), shared, [*_WRAPPED, *choices.links])
+    add_labels(s.label for s in sources)
+    return Program(built.path, str(paths[0].with_suffix("")), {s.label: s.text for s in sources})
+
+
+def _choose_labels(paths: Sequence[Path]) -> list[str]:
+    """Return the files' names in messages: without folders, unless two files have the same name."""
+    names = [path.name for path in paths]
+    return [path.name if names.count(path.name) == 1 else os.path.normpath(path) for path in paths]
+
+
+def _make_part(path: Path, label: str, choices: Choices, alone: bool) -> _Part:
+    """Return what one file of the command line contributes."""
+    files = collect(path, label, choices.folders)
+    language = choose_language(path, files, alone)
+    if language == CUDA:
+        return _make_cuda_part(label, files, choices)
+    included, sources = find_cuda_include(files), [f.source for f in files.values()]
+    if language == C and included:
+        source, line, text = included
+        message = f"{text}: a C file cannot include CUDA's headers here. Rename {path.name} to {path.stem}.cpp."
+        raise Unsupported([source.make_error(line, message)])
+    main = next(iter(files.values()))
+    text = (_HOST_MACROS if included else "") + _mark_start(main, main.source.text, files)
+    header, mode = ("prelude_cuda" if included else ""), ("plain" if language == C else choices.mode)
+    return _Part(
+        units.Unit(label, text, header, choices.list_flags(language), units.number_lines(sources), mode), sources
+    )
+
+
+def _make_cuda_part(label: str, files: dict[Path, File], choices: Choices) -> _Part:
+    """Return what a file with CUDA contributes, with the kernels of the files that it includes."""
+    chosen = choose_cuda(files)
+    sources = [f.source for f in chosen]
+    flags, device = choices.list_flags(CUDA), DEVICES[choices.device]
+    macros = units.define_macros(device.major * 100 + device.minor * 10, choices.mode)
+    kernels: dict[str, Kernel] = {}
+
+    def rewrite(each: list[Source]) -> list[Rewritten]:
+        kernels.clear()
+        kernels.update({name: kernel for s in each for name, kernel in s.kernels.items()})
+        return units.rewrite_all(each, choices.mode, kernels)
+
+    def write_probes(folder: Path, probes: list[str]) -> Path:
+        probes[0] = macros + probes[0]
+        _write(folder, {f.copy: redirect_includes(text, f, files) for f, text in zip(chosen, probes)})
+        return folder / chosen[0].copy
+
+    rewritten = rewrite_taken(sources, rewrite, write_probes, "prelude_cuda", flags)
+    main, *others = [_mark_start(f, r.text, files) for f, r in zip(chosen, rewritten)]
     if others:
         flags = (f"-I{_keep({f.copy: text for f, text in zip(chosen[1:], others)})}", *flags)
-    text = (
-        units.include_ptx(rewritten)
-        + units.define_macros(DEVICES[device].major * 100 + DEVICES[device].minor * 10, mode)
-        + units.declare_names(list(kernels), shared, [c for r in rewritten for c in r.constants])
-        + _format_heads(kernels)
-        + main
-        + _TAIL
-    )
-    if not build.is_program_warm(mode):
-        wait()
-    unit = units.Unit(path.name, text, "prelude_cuda", flags, units.number_lines(sources), mode)
-    built = build.link(path.name, [unit], list(kernels), shared, _WRAPPED)
-    add_labels(s.label for s in sources)
-    return Program(built.path, str(path.with_suffix("")), {s.label: s.text for s in sources})
+    text = units.include_ptx(rewritten) + macros + main
+    unit = units.Unit(label, text, "prelude_cuda", flags, units.number_lines(sources), choices.mode)
+    return _Part(unit, [f.source for f in files.values()], rewritten, kernels)
+
+
+def _mark_start(file: File, text: str, files: dict[Path, File]) -> str:
+    return f"#line 1 {_quote(file.source.label)}\n{redirect_includes(text, file, files)}\n"
 
 
 def _keep(copies: dict[str, str]) -> Path:

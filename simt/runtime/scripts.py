@@ -12,7 +12,8 @@ import torch
 
 from simt.errors import BuildError, CompileError, Diagnostic, KernelError
 from simt.runtime import extension, torch_device
-from simt.runtime.programs import End, read
+from simt.runtime.program_files import read
+from simt.runtime.programs import End
 from simt.runtime.torch_extension import cpp_extension
 
 

@@ -109,7 +109,7 @@ def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], li
     with ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(compile_unit, units))
     folder = build_runtime()
-    torch = any(unit.header != "prelude_cuda" for unit in units)
+    torch = any(unit.header not in ("", "prelude_cuda") for unit in units)
     headers = [(path / "headers").read_text(encoding="utf-8") for path, _ in objects]
     # The list of basic blocks of a counted extension depends on the code that makes it.
     reader = [path.read_text(encoding="utf-8") for path in _DISASSEMBLY] if mode == "count" else []
@@ -159,23 +159,27 @@ def _build_object_with(unit: Unit) -> tuple[Path, bool]:
     if place := cache.find_entry(BINDING, key):
         return place, False
     return cache.find_or_make(
-        "object", key, lambda made: _compile(unit, build_header(unit.header, unit.mode), made), _are_headers_unchanged
+        "object", key, lambda made: _compile(unit, _build_precompiled(unit), made), _are_headers_unchanged
     )
+
+
+def _build_precompiled(unit: Unit) -> Path | None:
+    return build_header(unit.header, unit.mode) if unit.header else None
 
 
 def _make_object_key(unit: Unit) -> str:
     return cache.hash_texts(make_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
 
 
-def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
-    source = folder / "unit.cpp"
+def _compile(unit: Unit, precompiled: Path | None, folder: Path) -> None:
+    source = folder / ("unit.c" if unit.is_c else "unit.cpp")
     source.write_text(unit.text, encoding="utf-8")
     command = [
         find_compiler()[0],
-        *flags(unit.mode),
+        *_choose_language_flags(unit),
         *unit.flags,
         *include_flags(shim=True, gpu=is_for_gpu(unit.header)),
-        *find_compiler()[2].including(precompiled),
+        *(find_compiler()[2].including(precompiled) if precompiled else ()),
         "-fdiagnostics-color=never",
         find_compiler()[2].most_errors,
         "-MMD",
@@ -201,10 +205,17 @@ def _compile(unit: Unit, precompiled: Path, folder: Path) -> None:
     )
 
 
+def _choose_language_flags(unit: Unit) -> list[str]:
+    """Return the flags for all sources in the unit's mode, with the usual standard of its language."""
+    if not unit.is_c:
+        return flags(unit.mode)
+    return ["-x", "c", *(f for f in flags(unit.mode) if not f.startswith("-std=")), "-std=gnu17"]
+
+
 def _list_texts(folder: Path) -> list[str]:
     """Return the paths of the texts from which an object was compiled."""
     return [
-        str(folder / "unit.cpp"),
+        *map(str, folder.glob("unit.c*")),
         *(line.split(" ", 1)[1] for line in (folder / "headers").read_text(encoding="utf-8").splitlines()),
     ]
 

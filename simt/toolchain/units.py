@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from simt.errors import CompileError, Diagnostic, MissingSources, UndeclaredFunction
 from simt.frontend.declarations import Kernel
@@ -13,6 +14,7 @@ from simt.frontend.shared_memory import KEPT
 from simt.frontend.source import Source
 from simt.toolchain.compilers import unrolls_loops
 from simt.toolchain.headers import choose_header
+from simt.toolchain.preprocess import rewrite_taken
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,17 @@ class Unit:
 
     label: str
     text: str
-    header: (
-        str  # precompiled: "prelude", "prelude_full" (with every operator of torch), "prelude_cuda" (without), *_gpu*
-    )
+    header: str  # precompiled: "prelude", "prelude_full" (with every operator of torch), "prelude_cuda" (without),
+    # *_gpu*; "" for none
     flags: tuple[str, ...]
     lines: dict[tuple[str, int], str]  # the student's own lines, by label and number
     mode: str = "plain"
     device_lines: frozenset[tuple[str, int]] = frozenset()  # of `lines`: those that only a GPU would run
+
+    @property
+    def is_c(self) -> bool:
+        """Whether the unit is C, as the name of its file says."""
+        return self.label.endswith(".c")
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     """
     functions, flags = sources.functions, tuple(sources.flags)
     cpp = [rewrite(s, cuda=False) for s in sources.parsed_cpp]
-    cuda = rewrite_all(sources.parsed_cuda, mode)
+    cuda = _rewrite_cuda(sources, mode)
     by_hand = [r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand]
     _check_bindings(by_hand, sources)
     if functions is None and not by_hand:
@@ -102,6 +108,17 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
 def rewrite_all(sources: list[Source], mode: str, known: Mapping[str, Kernel] | None = None) -> list[Rewritten]:
     """Rewrite CUDA sources for a build in one of MODES. known: kernels of other files that each source may launch."""
     return [rewrite(s, checked=mode == "check", unrolled=unrolls_loops(mode), known=known) for s in sources]
+
+
+def _rewrite_cuda(sources: Sources, mode: str) -> list[Rewritten]:
+    """Rewrite the CUDA sources of an extension."""
+
+    def write_probes(folder: Path, probes: list[str]) -> Path:
+        (folder / "cuda_sources.cpp").write_text(CUDA_MACROS + "".join(probes), encoding="utf-8")
+        return folder / "cuda_sources.cpp"
+
+    parsed, header = sources.parsed_cuda, choose_header([s.text for s in sources.parsed_cuda])
+    return rewrite_taken(parsed, lambda each: rewrite_all(each, mode), write_probes, header, sources.flags)
 
 
 def number_lines(sources: list[Source]) -> dict[tuple[str, int], str]:

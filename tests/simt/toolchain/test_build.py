@@ -92,7 +92,7 @@ def test_a_program_is_split_into_tokens_once(monkeypatch, tmp_path):
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     calls = count_tokenizing(monkeypatch)
-    programs.make(tmp_path / "a.cu", "plain")
+    programs.make([tmp_path / "a.cu"])
     assert calls and set(calls) <= set(texts.values()) and set(calls.values()) == {1}
 
 
