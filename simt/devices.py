@@ -9,10 +9,10 @@ from dataclasses import astuple, dataclass
 
 @dataclass(frozen=True)
 class Device:
-    """The limits and sizes of a GPU. Memory in bytes, clock in kHz.
+    """The limits and sizes of a GPU. Memory in bytes, clocks in kHz.
 
     Sources: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and
-    NVIDIA's datasheets for multiprocessors, clock, L2 and memory.
+    NVIDIA's datasheets for multiprocessors, clocks, L2 and memory.
     """
 
     name: str
@@ -28,6 +28,10 @@ class Device:
     shared_per_block: int
     shared_per_block_optin: int
     shared_per_multiprocessor: int
+    memory_khz: int
+    memory_bus_bits: int
+    copy_engines: int
+    has_ecc: bool
 
     def fields(self) -> tuple:
         return astuple(self)
@@ -38,16 +42,32 @@ _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 DEVICES = {
     d.name: d
     for d in (
-        Device("T4", 7, 5, 40, 1024, 16, 65536, 1590000, 4 * _MIB, 16 * _GIB, 48 * _KIB, 64 * _KIB, 64 * _KIB),
-        Device("A100", 8, 0, 108, 2048, 32, 65536, 1410000, 40 * _MIB, 40 * _GIB, 48 * _KIB, 163 * _KIB, 164 * _KIB),
-        Device("L4", 8, 9, 58, 1536, 24, 65536, 2040000, 48 * _MIB, 24 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB),
-        Device("H100", 9, 0, 132, 2048, 32, 65536, 1980000, 50 * _MIB, 80 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
         Device(
-            "RTX 4060 Laptop", 8, 9, 24, 1536, 24, 65536, 2370000, 32 * _MIB, 8 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB
+            "T4", 7, 5, 40, 1024, 16, 65536, 1590000, 4 * _MIB, 16 * _GIB, 48 * _KIB, 64 * _KIB, 64 * _KIB,
+            5001000, 256, 3, True,
         ),
-        Device("H200", 9, 0, 132, 2048, 32, 65536, 1980000, 60 * _MIB, 141 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB),
+        Device(
+            "A100", 8, 0, 108, 2048, 32, 65536, 1410000, 40 * _MIB, 40 * _GIB, 48 * _KIB, 163 * _KIB, 164 * _KIB,
+            1215000, 5120, 3, True,
+        ),
+        Device(
+            "L4", 8, 9, 58, 1536, 24, 65536, 2040000, 48 * _MIB, 24 * _GIB, 48 * _KIB, 99 * _KIB, 100 * _KIB,
+            6251000, 192, 2, True,
+        ),
+        Device(
+            "H100", 9, 0, 132, 2048, 32, 65536, 1980000, 50 * _MIB, 80 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB,
+            2619000, 5120, 3, True,
+        ),
+        Device(
+            "RTX 4060 Laptop", 8, 9, 24, 1536, 24, 65536, 2370000, 32 * _MIB, 8 * _GIB, 48 * _KIB, 99 * _KIB,
+            100 * _KIB, 8001000, 128, 1, False,
+        ),
+        Device(
+            "H200", 9, 0, 132, 2048, 32, 65536, 1980000, 60 * _MIB, 141 * _GIB, 48 * _KIB, 227 * _KIB, 228 * _KIB,
+            3201000, 6144, 3, True,
+        ),
     )
-}
+}  # fmt: skip
 
 # The smallest limits of a block: a launch within them runs on every device, except a cooperative one, whose blocks need
 # more multiprocessors than the laptop's GPU has.

@@ -171,6 +171,9 @@ SPECIAL = {
     "lanemask_ge": "~((1u << ::simt::lane()) - 1u)", "dynamic_smem_size": "::simt::dynamic_shared_size()",
     "smid": "::simt::ptx::smid()", "nsmid": "::simt::ptx::multiprocessors()",
     "clock": "(unsigned)::clock64()", "clock64": "(unsigned long long)::clock64()",
+    "clock_hi": "(unsigned)(::clock64() >> 32)", "globaltimer": "::simt::read_nanoseconds(CLOCK_REALTIME)",
+    "globaltimer_lo": "(unsigned)::simt::read_nanoseconds(CLOCK_REALTIME)",
+    "globaltimer_hi": "(unsigned)(::simt::read_nanoseconds(CLOCK_REALTIME) >> 32)",
 }  # fmt: skip
 
 # Other instructions, by the beginning of their names -> what to use instead. The first match counts.

@@ -39,6 +39,30 @@ _HEADERS = {
     "cuda_gl_interop": "sharing memory with OpenGL",
 }
 
+# Names that CUDA has removed or advises against, and what to write instead.
+_INSTEAD = {
+    "cudaThreadSynchronize": "cudaDeviceSynchronize()",
+    "cudaThreadExit": "cudaDeviceReset()",
+    "cudaThreadSetLimit": "cudaDeviceSetLimit()",
+    "cudaThreadGetLimit": "cudaDeviceGetLimit()",
+    "cudaThreadSetCacheConfig": "cudaDeviceSetCacheConfig()",
+    "cudaThreadGetCacheConfig": "cudaDeviceGetCacheConfig()",
+    "cudaDeviceBlockingSync": "cudaDeviceScheduleBlockingSync",
+    "cudaMemcpyToArray": "cudaMemcpy2DToArray()",
+    "cudaMemcpyToArrayAsync": "cudaMemcpy2DToArrayAsync()",
+    "cudaMemcpyFromArray": "cudaMemcpy2DFromArray()",
+    "cudaMemcpyFromArrayAsync": "cudaMemcpy2DFromArrayAsync()",
+    "cudaMemcpyArrayToArray": "cudaMemcpy2DArrayToArray()",
+    "cudaBindTexture": "cudaCreateTextureObject() with a cudaResourceDesc of type cudaResourceTypeLinear",
+    "cudaBindTexture2D": "cudaCreateTextureObject() with a cudaResourceDesc of type cudaResourceTypePitch2D",
+    "cudaBindTextureToArray": "cudaCreateTextureObject() with a cudaResourceDesc of type cudaResourceTypeArray",
+    "cudaUnbindTexture": "cudaDestroyTextureObject()",
+    "cudaBindSurfaceToArray": "cudaCreateSurfaceObject() with a cudaResourceDesc of type cudaResourceTypeArray",
+    "cudaConfigureCall": "kernel<<<grid, block>>>(…)",
+    "cudaSetupArgument": "kernel<<<grid, block>>>(…)",
+    "cudaLaunch": "kernel<<<grid, block>>>(…)",
+}
+
 # Whole names. _find_refused_name tells them from variables of the same name.
 _NAMES = {
     "surface": "surface references",
@@ -95,9 +119,7 @@ _PATTERNS = [
             "a second GPU"
         ),
         r"cudaIpc\w+": "memory that processes share",
-        r"cuda(MemPool\w*|MallocFromPoolAsync|DeviceGetDefaultMemPool|DeviceGetMemPool|DeviceSetMemPool)": (
-            "memory pools"
-        ),
+        r"cudaMemPool(Export|Import)\w*": "memory that processes share",
         r"__nvvm_\w+": "the compiler's own functions",
     }.items()
 ]
@@ -125,7 +147,7 @@ _LIBCUDACXX = re.compile(
 def refuse(source: Source) -> None:
     """Raise Unsupported with every refused name in the source and its line."""
     words = source.code
-    found, skip = {}, -1
+    found, skip, own = {}, -1, source.macros
     for i, token in enumerate(words):
         if i <= skip or token.kind != "word":
             continue
@@ -138,13 +160,13 @@ def refuse(source: Source) -> None:
             name = f"#include <{name}>"
         else:
             name, what = _find_refused_name(words, i)
-        if what:
-            found.setdefault((token.line, what), name)
+        if token.text in _INSTEAD and token.text not in own and words[i - 1].text not in (".", "->"):
+            sentence = f"CUDA has removed this or advises against it. Write {_INSTEAD[token.text]} instead."
+            found.setdefault((token.line, sentence), token.text)
+        elif what:
+            found.setdefault((token.line, f"{what} cannot run on the CPU. Use a GPU, or remove it."), name)
     if found:
-        sentence = "`{}`: {} cannot run on the CPU. Use a GPU, or remove it."
-        raise Unsupported(
-            [source.make_error(line, sentence.format(name, what)) for (line, what), name in found.items()]
-        )
+        raise Unsupported([source.make_error(line, f"`{name}`: {text}") for (line, text), name in found.items()])
 
 
 def _read_include(words: Sequence[Token], i: int) -> tuple[int, str]:

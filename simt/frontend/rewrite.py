@@ -77,6 +77,7 @@ def rewrite(
     if unrolled:
         unroll(tokens, source)
     _rename_places(tokens)
+    _rename_clock(tokens, source)
     # Without an initial value g++ would construct an array of a class, such as half, at a thread's first use.
     for bracket in ends:
         bracket.text += " = {}" if bracket.text == "]" else ""
@@ -165,6 +166,18 @@ def _rename_places(tokens: list[Token]) -> None:
             token.text = "::simt::print"
         elif token.text == "assert" and after == "(" and before not in (".", "->", "::", "define"):
             token.text = "SIMT_ASSERT"
+
+
+def _rename_clock(tokens: list[Token], source: Source) -> None:
+    """Replace clock() in device code, which counts the GPU's cycles there, by a call of clock64()."""
+    for first, last in source.bodies if "clock" in source.words else ():
+        for i in range(first, last):
+            opening = find_next(tokens, i)
+            before = get_text(tokens, find_next(tokens, i, -1))
+            if tokens[i].text != "clock" or get_text(tokens, opening) != "(" or before in (".", "->", "::"):
+                continue
+            if get_text(tokens, find_next(tokens, opening)) == ")":
+                tokens[i].kind, tokens[i].text = "rewritten", "(::clock_t)::clock64"
 
 
 def _drop_type_call(tokens: list[Token], i: int) -> None:

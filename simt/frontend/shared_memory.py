@@ -22,8 +22,8 @@ from simt.frontend.tokens import (
 
 # In bytes, as on a GPU. (The tiles of tensor cores need 32.) A declaration may request more.
 _SHARED_ALIGNMENT = "__attribute__((aligned(128)))"
-# In a checked build. Without it the compiler omits the stores to a variable that nothing reads, and takes 0 for one that
-# nothing writes.
+# In a checked build. Without it the compiler omits the stores to a variable that nothing reads, and takes 0 for one
+# that nothing writes.
 KEPT = " __attribute__((used))"
 
 

@@ -8,6 +8,8 @@
 
 #include <simt/cuda_device.h>
 #include <simt/cuda_errors.h>
+#include <simt/cuda_location.h>
+#include <simt/cuda_pools.h>
 #include <simt/host.h>
 #include <simt/runtime.h>
 
@@ -20,12 +22,14 @@
 
 struct CUstream_st {
   unsigned flags;
+  int priority;
 };
 struct CUevent_st {
   bool recorded;
   timespec time;
 };
 typedef struct CUevent_st* cudaEvent_t;
+#define CUDART_CB
 typedef void (*cudaHostFn_t)(void*);
 typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
 
@@ -35,18 +39,42 @@ inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaE
 inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventWaitDefault = 0;
 inline const cudaStream_t cudaStreamLegacy = (cudaStream_t)1, cudaStreamPerThread = (cudaStream_t)2;
 
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  *stream = new CUstream_st{flags};
+namespace simt {
+inline constexpr int highest_priority = -5;  // of the devices of compute capability 7.5 to 9.0
+}
+
+inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  if (flags > cudaStreamNonBlocking)
+    return simt::failed(cudaErrorInvalidValue, "a stream was created with flags that do not exist");
+  const int high = simt::highest_priority, within = priority > 0 ? 0 : priority < high ? high : priority;
+  *stream = new CUstream_st{flags, within};
   return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
-inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return cudaStreamCreateWithFlags(stream, flags);
+namespace simt {
+inline bool is_own_stream(cudaStream_t stream) {
+  return stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
+}
+}  // namespace simt
+inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = simt::is_own_stream(stream) ? stream->priority : 0;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
+  *flags = simt::is_own_stream(stream) ? stream->flags : cudaStreamDefault;
+  return cudaSuccess;
+}
+inline cudaError_t cudaStreamGetDevice(cudaStream_t, int* ordinal) {
+  *ordinal = 0;
+  return cudaSuccess;
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (!stream || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
+  if (!simt::is_own_stream(stream))
     return simt::failed(cudaErrorInvalidResourceHandle, "the default stream can't be destroyed");
   delete stream;
   return cudaSuccess;
@@ -55,7 +83,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchr
 inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = *greatest = 0;
+  *least = 0, *greatest = simt::highest_priority;
   return cudaSuccess;
 }
 inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
@@ -82,6 +110,9 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   ::clock_gettime(CLOCK_MONOTONIC, &event->time);
   event->recorded = true;
   return cudaSuccess;
+}
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned = 0) {
+  return cudaEventRecord(event, stream);
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
@@ -126,13 +157,27 @@ SIMT_INLINE cudaError_t cudaMalloc(T** pointer, size_t bytes) {
 }
 inline cudaError_t cudaFree(void* pointer) {
   simt::synchronize();
+  simt::forget_pooled(pointer);
   if (!pointer || simt::release(pointer)) return (cudaError_t)simt::sticky_error();
   return simt::failed(cudaErrorInvalidValue,
                       "cudaFree got a pointer that cudaMalloc did not return, or that was already freed");
 }
-template <class T> SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t) {
-  return cudaMalloc(pointer, bytes);
+template <class T>
+SIMT_INLINE cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t) {
+  if (!pool) return simt::failed(cudaErrorInvalidValue, "cudaMallocFromPoolAsync got no pool");
+  const cudaError_t error = cudaMalloc(pointer, bytes);
+  if (*pointer) simt::note_pooled(*pointer, bytes, pool);
+  return error;
 }
+template <class T>
+SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(pointer, bytes, simt::current_pool, stream);
+}
+template <class T>
+SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(pointer, bytes, pool, stream);
+}
+inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes,
                                                              unsigned = cudaMemAttachGlobal) {
   return simt::give(pointer, bytes);
@@ -143,7 +188,6 @@ template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t by
 template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {
   return simt::give(pointer, bytes);
 }
-inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
 inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
@@ -215,7 +259,6 @@ SIMT_INLINE cudaError_t cudaMemset2D(void* target, size_t pitch, int byte, size_
     if (const cudaError_t error = cudaMemset((char*)target + row * pitch, byte, width)) return error;
   return cudaSuccess;
 }
-inline constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
 enum cudaMemoryAdvise {
   cudaMemAdviseSetReadMostly = 1,
   cudaMemAdviseUnsetReadMostly = 2,
@@ -223,11 +266,6 @@ enum cudaMemoryAdvise {
   cudaMemAdviseUnsetPreferredLocation = 4,
   cudaMemAdviseSetAccessedBy = 5,
   cudaMemAdviseUnsetAccessedBy = 6,
-};
-enum cudaMemLocationType { cudaMemLocationTypeInvalid = 0, cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost = 2 };
-struct cudaMemLocation {
-  cudaMemLocationType type;
-  int id;
 };
 // Two forms: with a device number (CUDA 12) or a location (CUDA 13). Here all memory is in one place.
 inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <simt/host.h>
 #include <simt/probe.h>
 #include <simt/runtime.h>
 #include <simt/types.h>
@@ -79,16 +80,18 @@ SIMT_FENCE(__threadfence_block, block, __atomic_signal_fence)      // a block ru
 SIMT_FENCE(__threadfence_system, system, __atomic_thread_fence)
 #undef SIMT_FENCE
 
-inline long long clock64() {
-#if defined(__x86_64__) && defined(SIMT_COUNT)
-  return (long long)__builtin_ia32_rdtsc();
-#elif defined(__x86_64__)
-  return (long long)__builtin_ia32_rdtsc() + simt::clock_jump();
-#else
+namespace simt {
+inline unsigned long long read_nanoseconds(clockid_t clock) {
   timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000000000ll + now.tv_nsec;
-#endif
+  ::clock_gettime(clock, &now);
+  return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}
+}  // namespace simt
+
+// The time that has passed, in cycles of the simulated GPU.
+inline long long clock64() {
+  const unsigned __int128 nanoseconds = simt::read_nanoseconds(CLOCK_MONOTONIC);
+  return (long long)(nanoseconds * (unsigned)simt::device().clock_khz / 1000000u);
 }
 inline void __nanosleep(unsigned nanoseconds) {
   const timespec time = {(time_t)(nanoseconds / 1000000000u), (long)(nanoseconds % 1000000000u)};

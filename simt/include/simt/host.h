@@ -21,6 +21,9 @@ struct Device {
   long long shared_per_block;             // without opt-in, 48 KiB
   long long shared_per_block_optin;       // with cudaFuncSetAttribute
   long long shared_per_multiprocessor;
+  int memory_khz, memory_bus_bits;
+  int copy_engines;
+  bool has_ecc;
 };
 SIMT_API const Device& device();
 

@@ -251,7 +251,6 @@ SIMT_API void copy_later_at(const volatile void* place, void* target, std::size_
 SIMT_API Arrival next_arrival_at(const volatile void* place);
 SIMT_API CopyBits arrived_bits();  // what the copy that was taken last holds
 SIMT_API bool in_shared(const void* address);  // the running block's shared memory, static or dynamic
-SIMT_API long long clock_jump();  // what a look at a clock adds to it: 0, except where runs of a program are compared
 SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // The replacement of assert and CUDA_KERNEL_ASSERT.

@@ -224,14 +224,15 @@ void run_end(void* handle) {
   if (auto finish = symbol<void (*)()>(handle, "simt_finish")) finish();
 }
 
-}  // namespace
-
+// What a look at a clock adds to it: 0, except where runs of a program are compared.
 long long clock_jump() {
   static std::atomic<unsigned> looks{0};
   if (!clocks_vary) return 0;
   const unsigned mixed = (++looks + static_cast<unsigned>(getpid())) * 2654435761u;
   return clock_offset_ns += 1 + mixed % 2'000'000'000;
 }
+
+}  // namespace
 
 bool flush_printed() {
   const std::string text = take_printed();

@@ -150,6 +150,10 @@ SIMT_API void simt_set_device(const char* name, const long long* f) {
   device.shared_per_block = f[9];
   device.shared_per_block_optin = f[10];
   device.shared_per_multiprocessor = f[11];
+  device.memory_khz = static_cast<int>(f[12]);
+  device.memory_bus_bits = static_cast<int>(f[13]);
+  device.copy_engines = static_cast<int>(f[14]);
+  device.has_ecc = f[15] != 0;
   set_device(device);
 }
 

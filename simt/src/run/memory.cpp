@@ -30,7 +30,8 @@ std::size_t fence_bytes() {
   return bytes;
 }
 
-constexpr std::size_t alignment = 16;       // of the address handed out: a float4 must fit
+// Of the address handed out: a float4 must fit. cudaMalloc's is 256, which a program may rely on.
+std::size_t alignment() { return options().program ? 256 : 16; }
 constexpr std::size_t remembered = 256;     // freed allocations kept for messages
 
 struct Block {
@@ -97,7 +98,7 @@ void poison(char* from, std::size_t bytes) {
 
 void* plain(std::size_t bytes, Block& block) {
   void* pointer = nullptr;
-  if (posix_memalign(&pointer, 64, std::max<std::size_t>(bytes, 64)) != 0) return nullptr;
+  if (posix_memalign(&pointer, std::max<std::size_t>(alignment(), 64), std::max<std::size_t>(bytes, 64)) != 0) return nullptr;
   block = {bytes, nullptr, 0, static_cast<char*>(pointer), bytes};
   return pointer;
 }
@@ -119,7 +120,7 @@ void* fenced(std::size_t bytes, Block& block) {
     return nullptr;
   }
   block = {bytes, static_cast<char*>(map), mapped, data, room};
-  return guard == Guard::front ? data : data + room - round_up(bytes, alignment);
+  return guard == Guard::front ? data : data + room - round_up(bytes, alignment());
 }
 
 // Checks that the accessible bytes outside [base, base + bytes) still hold the poison. Restores it elsewhere, so that

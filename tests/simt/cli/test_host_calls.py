@@ -1,0 +1,186 @@
+"""Host functions of CUDA in programs: the device, clocks, alignment, memory pools, streams and callbacks."""
+
+import pytest
+
+from tests.simt.cli.sources import CHECK
+
+ALIGNED = (
+    CHECK
+    + r"""
+#include <cstdint>
+struct __align__(64) Line { char bytes[64]; };
+__global__ void place(int* out) {
+  __shared__ __align__(256) char a[100];
+  __shared__ Line b[2];
+  __shared__ double c[3];
+  out[0] = (uintptr_t)a % 256; out[1] = (uintptr_t)b % 64; out[2] = (uintptr_t)c % 8;
+  a[0] = b[0].bytes[0] = 0; c[0] = 0;
+}
+int main() {
+  for (int bytes : {1, 17, 300, 5000}) {
+    void *p, *q;
+    CHECK(cudaMalloc(&p, bytes)); CHECK(cudaMallocAsync(&q, bytes, 0));
+    printf("%d%d ", (int)((uintptr_t)p % 256), (int)((uintptr_t)q % 256));
+    CHECK(cudaFree(p)); CHECK(cudaFree(q));
+  }
+  int *d, h[3];
+  CHECK(cudaMalloc(&d, sizeof h));
+  place<<<1, 1>>>(d);
+  CHECK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost)); CHECK(cudaFree(d));
+  printf("%d %d %d\n", h[0], h[1], h[2]);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_memory_is_aligned_as_on_a_gpu(simt, command):
+    """Does cudaMalloc return multiples of 256, and does shared memory have the alignment that __align__ requests?"""
+    done = simt(command, "a.cu", files={"a.cu": ALIGNED})
+    assert (done.stdout, done.returncode) == ("00 00 00 00 0 0 0\n", 0), done.stderr
+
+
+CLOCKS = (
+    CHECK
+    + r"""
+#include <ctime>
+__device__ unsigned long long nanoseconds() {
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+  return t;
+}
+__global__ void spin(long long* out) {
+  unsigned before, after;
+  const unsigned long long start = nanoseconds();
+  const long long cycles = clock64();
+  const clock_t short_cycles = clock();
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(before));
+  while (nanoseconds() - start < 40000000) { }
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(after));
+  out[0] = clock64() - cycles; out[1] = clock() - short_cycles; out[2] = after - before; out[3] = nanoseconds() - start;
+}
+int main() {
+  long long *d, h[4];
+  CHECK(cudaMalloc(&d, sizeof h));
+  spin<<<1, 1>>>(d);
+  CHECK(cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost)); CHECK(cudaFree(d));
+  for (int i = 0; i < 3; ++i) printf("%g ", (double)h[i] / h[3]);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("device, gigahertz", [("T4", 1.59), ("H200", 1.98)])
+def test_clocks_count_the_gpus_cycles(simt, device, gigahertz):
+    """Do clock(), clock64() and %clock advance by the GPU's cycles in each nanosecond of %globaltimer?"""
+    done = simt("run", "--device", device, "a.cu", files={"a.cu": CLOCKS})
+    ratios = [float(word) for word in done.stdout.split()]
+    assert len(ratios) == 3 and ratios == pytest.approx([gigahertz] * 3, rel=0.05), done.stderr
+
+
+PROPERTIES = (
+    CHECK
+    + r"""
+int main() {
+  cudaDeviceProp p;
+  CHECK(cudaGetDeviceProperties(&p, 0));
+  printf("%.0f GB/s, ", 2.0 * p.memoryClockRate * (p.memoryBusWidth / 8) / 1e6);
+  int v, failed = 0;
+  for (int i = 1; i <= 43; ++i) failed += cudaDeviceGetAttribute(&v, (cudaDeviceAttr)i, 0) != cudaSuccess;
+  for (auto a : {cudaDevAttrClockRate, cudaDevAttrMemoryClockRate, cudaDevAttrGlobalMemoryBusWidth,
+                 cudaDevAttrEccEnabled, cudaDevAttrAsyncEngineCount, cudaDevAttrMaxTexture2DWidth,
+                 cudaDevAttrMemoryPoolsSupported})
+    { CHECK(cudaDeviceGetAttribute(&v, a, 0)); printf("%d ", v); }
+  printf("%d\n", failed);
+}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "device, printed",
+    [
+        # The bandwidths are those of NVIDIA's datasheets.
+        ("T4", "320 GB/s, 1590000 5001000 256 1 3 131072 1 0\n"),
+        ("A100", "1555 GB/s, 1410000 1215000 5120 1 3 131072 1 0\n"),
+        ("RTX 4060 Laptop", "256 GB/s, 2370000 8001000 128 0 1 131072 1 0\n"),
+    ],
+)
+def test_properties_are_the_gpus(simt, device, printed):
+    """Are clocks, bus and limits those of the GPU, and is every attribute up to number 43 known?"""
+    assert simt("run", "--device", device, "a.cu", files={"a.cu": PROPERTIES}).stdout == printed
+
+
+POOLS = (
+    CHECK
+    + r"""
+__global__ void fill(int* p, int n, int v) { int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) p[i] = v + i; }
+void CUDART_CB note(void* data) { ++*(int*)data; }
+void CUDART_CB called(cudaStream_t s, cudaError_t e, void* data) { *(int*)data += e == cudaSuccess ? 10 : 100; }
+int main() {
+  cudaMemPool_t pool, own; cudaDeviceGetDefaultMemPool(&pool, 0);
+  unsigned long long keep = ~0ull, used, high, reserved;
+  cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
+  cudaStream_t s; cudaStreamCreate(&s);
+  int *a, *b, h[4];
+  cudaMallocAsync(&a, 1000 * sizeof(int), s); cudaMallocAsync((void**)&b, 4000, s);
+  fill<<<4, 256, 0, s>>>(a, 1000, 5);
+  cudaMemcpyAsync(h, a + 996, sizeof h, cudaMemcpyDeviceToHost, s);
+  cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used);
+  cudaFreeAsync(a, s); cudaFreeAsync(b, s); cudaStreamSynchronize(s);
+  cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high);
+  cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved);
+  printf("%d %llu %llu %d ", h[3], used, high, reserved >= high);
+  cudaMemPoolTrimTo(pool, 0); cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved);
+  cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used); printf("%llu %llu\n", reserved, used);
+  cudaMemPoolProps props = {}; props.allocType = cudaMemAllocationTypePinned;
+  props.location.type = cudaMemLocationTypeDevice; props.location.id = 0;
+  printf("%d ", cudaMemPoolCreate(&own, &props)); cudaMallocFromPoolAsync(&a, 64, own, s);
+  cudaMemPoolGetAttribute(own, cudaMemPoolAttrUsedMemCurrent, &used); printf("%llu ", used); cudaFree(a);
+  cudaMemPoolGetAttribute(own, cudaMemPoolAttrUsedMemCurrent, &used);
+  printf("%llu %d\n", used, cudaMemPoolDestroy(own));
+  int least, greatest, p; unsigned f; cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  cudaStream_t high_s; cudaStreamCreateWithPriority(&high_s, cudaStreamNonBlocking, greatest - 3);
+  cudaStreamGetPriority(high_s, &p); cudaStreamGetFlags(high_s, &f);
+  printf("%d %d %d %u\n", least, greatest, p == greatest, f);
+  int count = 0; cudaLaunchHostFunc(s, note, &count); cudaStreamAddCallback(s, called, &count, 0);
+  cudaStreamSynchronize(s); printf("%d\n", count);
+  int* m; cudaMallocManaged(&m, 4096); cudaMemLocation host{cudaMemLocationTypeHost, 0};
+  printf("%d %d %d %d\n", cudaMemPrefetchAsync(m, 4096, 0, s), cudaMemAdvise(m, 4096, cudaMemAdviseSetReadMostly, 0),
+    cudaMemPrefetchAsync(m, 4096, host, 0, s), cudaMemPrefetchAsync(m, 4096, cudaCpuDeviceId));
+  size_t lim; cudaDeviceGetLimit(&lim, cudaLimitMallocHeapSize); printf("%zu\n", lim);
+  cudaEvent_t e; cudaEventCreateWithFlags(&e, cudaEventDisableTiming);
+  cudaEventRecordWithFlags(e, s, cudaEventRecordDefault);
+  cudaFree(m); cudaStreamDestroy(s); cudaStreamDestroy(high_s); cudaEventDestroy(e);
+}
+"""
+)
+# Element 999 is 5 + 999; two allocations of 4,000 bytes are in use, and none once they are freed and trimmed; the own
+# pool has 64 bytes in use until they are freed; a priority beyond the highest is the highest, of a non-blocking stream;
+# the host function adds 1 and the callback 10.
+POOLS_PRINT = "1004 8000 8000 1 0 0\n0 64 0 0\n0 -5 1 1\n11\n0 0 0 0\n8388608\n"
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_pools_streams_and_host_functions(simt, command):
+    """Do stream-ordered allocations use their pools, and do priorities, callbacks and advice do what CUDA's do?"""
+    done = simt(command, "a.cu", files={"a.cu": POOLS})
+    assert (done.stdout, done.returncode) == (POOLS_PRINT, 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    "call, instead",
+    [
+        ("cudaThreadSynchronize();", "cudaDeviceSynchronize()"),
+        ("cudaThreadExit();", "cudaDeviceReset()"),
+        ("cudaMemcpyToArray(a, 0, 0, p, 4, k);", "cudaMemcpy2DToArray()"),
+        ("cudaBindTexture(0, t, p, 4);", "cudaResourceTypeLinear"),
+    ],
+)
+def test_a_removed_name_is_refused_with_its_successor(simt, call, instead):
+    """Is a name that CUDA removed one error that says what to write?"""
+    done = simt("run", "a.cu", files={"a.cu": f"#include <cuda_runtime.h>\nint main() {{\n  {call}\n}}\n"})
+    name = call.partition("(")[0]
+    assert done.returncode == 3 and f"a.cu, line 3: `{name}`: CUDA has removed this" in done.stderr
+    assert instead in done.stderr and "Use a GPU" not in done.stderr
