@@ -63,19 +63,20 @@ _INSTEAD = {
     "cudaLaunch": "kernel<<<grid, block>>>(…)",
 }
 
+_REFERENCES = {
+    "texture references": "a cudaTextureObject_t from cudaCreateTextureObject()",
+    "surface references": "a cudaSurfaceObject_t from cudaCreateSurfaceObject()",
+}
+
 # Whole names. _find_refused_name tells them from variables of the same name.
 _NAMES = {
     "surface": "surface references",
     "texture": "texture references",
     "textureReference": "texture references",
-    "cudaTextureObject_t": "texture objects",
-    "cudaSurfaceObject_t": "surface objects",
-    "cudaResourceDesc": "texture objects",
-    "cudaTextureDesc": "texture objects",
-    "cudaChannelFormatDesc": "CUDA arrays, which textures read",
-    "cudaCreateChannelDesc": "CUDA arrays, which textures read",
-    "cudaArray_t": "CUDA arrays, which textures read",
-    "cudaArray": "CUDA arrays, which textures read",
+    "cudaMipmappedArray_t": "mipmaps",
+    "cudaMipmappedArray": "mipmaps",
+    "cudaResourceTypeMipmappedArray": "mipmaps",
+    "cudaResourceViewDesc": "views of textures",
     "cudaStreamTailLaunch": "launching from a kernel (dynamic parallelism)",
     "cudaStreamFireAndForget": "launching from a kernel (dynamic parallelism)",
     "this_cluster": "thread block clusters",
@@ -91,10 +92,13 @@ _NAMES = {
 _PATTERNS = [
     (re.compile(pattern), what)
     for pattern, what in {
-        r"tex(1D|2D|3D|Cubemap)\w*": "textures",
-        r"surf(1D|2D|3D|Cubemap)\w*(read|write)": "surfaces",
-        r"cuda((Create|Destroy|Get)(Texture|Surface)\w*|(Bind|Unbind)Texture\w*)": "textures and surfaces",
-        r"cuda(Malloc|Free|Memcpy)\w*Array(Async)?": "CUDA arrays, which textures read",
+        r"tex(1D|2D|3D|Cubemap)(Layered)?(Lod|Grad)": "mipmaps",
+        r"tex2Dgather": "the gather of textures",
+        r"surfCubemapLayered(read|write)": "surfaces of layered cubemaps",
+        r"cuda\w+Mipmapped\w*": "mipmaps",
+        r"cuda((Bind|Unbind)Texture|BindSurface|Get(Texture|Surface)Reference|GetTextureAlignment)\w*": (
+            "texture references"
+        ),
         r"cudaGraph(?!ics)\w*|cudaStream(BeginCapture|EndCapture|IsCapturing|GetCaptureInfo)\w*": "CUDA graphs",
         r"cudaGraphics\w+": "sharing memory with OpenGL or Direct3D",
         r"cuda(GetParameterBuffer|LaunchDevice)\w*": "launching from a kernel (dynamic parallelism)",
@@ -163,6 +167,10 @@ def refuse(source: Source) -> None:
         if token.text in _INSTEAD and token.text not in own and words[i - 1].text not in (".", "->"):
             sentence = f"CUDA has removed this or advises against it. Write {_INSTEAD[token.text]} instead."
             found.setdefault((token.line, sentence), token.text)
+        elif what in _REFERENCES:
+            instead = f"Pass the kernel {_REFERENCES[what]}."
+            sentence = f"CUDA has removed {what}, which cannot run on the CPU either. {instead}"
+            found.setdefault((token.line, sentence), name)
         elif what:
             found.setdefault((token.line, f"{what} cannot run on the CPU. Use a GPU, or remove it."), name)
     if found:
@@ -217,7 +225,7 @@ def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]
     if name in _NAMES:
         return name, _NAMES[name]
     what = next((what for pattern, what in _PATTERNS if pattern.fullmatch(name)), None)
-    if what in ("textures", "surfaces") and after not in ("(", "<"):
+    if what and name[:3] in ("tex", "sur") and after not in ("(", "<"):
         return name, None  # a variable
     return name, what
 

@@ -5,6 +5,9 @@
 #include <simt/atomic.h>
 #include <simt/bfloat16.h>
 #include <simt/cuda_api.h>
+#include <simt/cuda_arrays.h>
+#include <simt/surface.h>
+#include <simt/texture.h>
 #include <simt/half.h>
 #include <simt/host.h>
 #include <simt/hints.h>

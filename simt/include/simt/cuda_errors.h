@@ -15,7 +15,11 @@
   each(12, cudaErrorInvalidPitchValue, "invalid pitch argument")                                       \
   each(13, cudaErrorInvalidSymbol, "invalid device symbol")                                            \
   each(17, cudaErrorInvalidDevicePointer, "invalid device pointer")                                    \
+  each(18, cudaErrorInvalidTexture, "invalid texture")                                                 \
+  each(20, cudaErrorInvalidChannelDescriptor, "invalid channel descriptor")                            \
   each(21, cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                       \
+  each(26, cudaErrorInvalidFilterSetting, "linear filtering not supported for non-float type")         \
+  each(27, cudaErrorInvalidNormSetting, "read as normalized float not supported for 32-bit non float type") \
   each(35, cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version") \
   each(52, cudaErrorMissingConfiguration, "__global__ function call is not configured")                \
   each(98, cudaErrorInvalidDeviceFunction, "invalid device function")                                  \

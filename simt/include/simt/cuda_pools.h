@@ -57,8 +57,7 @@ inline Pooled* pooled = nullptr;
 inline bool pools_locked = false;
 struct PoolLock {
   PoolLock() {
-    while (__atomic_test_and_set(&pools_locked, __ATOMIC_ACQUIRE)) {
-    }
+    while (__atomic_test_and_set(&pools_locked, __ATOMIC_ACQUIRE)) {}
   }
   ~PoolLock() { __atomic_clear(&pools_locked, __ATOMIC_RELEASE); }
 };

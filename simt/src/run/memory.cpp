@@ -98,7 +98,8 @@ void poison(char* from, std::size_t bytes) {
 
 void* plain(std::size_t bytes, Block& block) {
   void* pointer = nullptr;
-  if (posix_memalign(&pointer, std::max<std::size_t>(alignment(), 64), std::max<std::size_t>(bytes, 64)) != 0) return nullptr;
+  if (posix_memalign(&pointer, std::max<std::size_t>(alignment(), 64), std::max<std::size_t>(bytes, 64)) != 0)
+    return nullptr;
   block = {bytes, nullptr, 0, static_cast<char*>(pointer), bytes};
   return pointer;
 }

@@ -19,14 +19,10 @@ def _in_kernel(text: str) -> str:
         # textures and surfaces
         ("int a;\ntexture<float, 2, cudaReadModeElementType> image;", 2, "texture", "texture references"),
         ("#include <cuda_runtime.h>\nsurface<void, 2> image;", 2, "surface", "surface references"),
-        ("__global__ void k(cudaTextureObject_t t) {}", 1, "cudaTextureObject_t", "texture objects"),
-        (_in_kernel("x[0] = tex2D<float>(t, 1, 2);"), 2, "tex2D", "textures"),
-        (_in_kernel("x[0] = tex1Dfetch(t, 1);"), 2, "tex1Dfetch", "textures"),
-        (_in_kernel("x[0] = tex2DLayered<float>(t, 1, 2, 0);"), 2, "tex2DLayered", "textures"),
-        (_in_kernel("surf2Dwrite(1.f, s, 0, 0);"), 2, "surf2Dwrite", "surfaces"),
-        ("void f() {\n  cudaCreateTextureObject(&t, &r, &d, 0);\n}", 2, "cudaCreateTextureObject", "textures"),
-        ("void f() {\n  cudaMallocArray(&a, &d, 4, 4);\n}", 2, "cudaMallocArray", "CUDA arrays"),
-        ("void f() {\n  cudaMemcpy2DToArray(a, 0, 0, p, 4, 4, 4, k);\n}", 2, "cudaMemcpy2DToArray", "CUDA arrays"),
+        ("textureReference* t;", 1, "textureReference", "texture references"),
+        (_in_kernel("x[0] = tex2DLod<float>(t, 1, 2, 0);"), 2, "tex2DLod", "mipmaps"),
+        (_in_kernel("float4 v = tex2Dgather<float4>(t, 1, 2);"), 2, "tex2Dgather", "gather"),
+        ("void f() {\n  cudaMallocMipmappedArray(&a, &d, e, 4);\n}", 2, "cudaMallocMipmappedArray", "mipmaps"),
         # launches from a kernel
         ("__global__ void c() {}\n" + _in_kernel("c<<<1, 1>>>();"), 3, "", "dynamic parallelism"),
         ("__global__ void c() {}\n__device__ void d() {\n  c<<<1, 1>>>();\n}", 3, "", "dynamic parallelism"),
@@ -138,7 +134,8 @@ def test_every_use_is_told_once_a_line():
     with pytest.raises(simt.Unsupported) as caught:
         rewrite(
             Source(
-                "float f() { return tex2D<float>(a, 0, 0) + tex2D<float>(b, 0, 0); }\nvoid g() { thrust::sort(a, b); }"
+                "float f() { return tex2DLod<float>(a, 0, 0, 1) + tex2DLod<float>(b, 0, 0, 1); }\n"
+                "void g() { thrust::sort(a, b); }"
             )
         )
-    assert [(d.line, d.message.split(":")[0]) for d in caught.value.diagnostics] == [(1, "`tex2D`"), (2, "`thrust")]
+    assert [(d.line, d.message.split(":")[0]) for d in caught.value.diagnostics] == [(1, "`tex2DLod`"), (2, "`thrust")]
