@@ -233,7 +233,7 @@ void release(void* pointer, const void* code) {
 }
 }  // namespace
 
-#define SIMT_HEAP(T, function, symbol, ...)         \
+#define SIMT_HEAP(T, function, symbol, ...)              \
   PROBE T probe_##function(__VA_ARGS__) __asm__(symbol); \
   T probe_##function(__VA_ARGS__)
 SIMT_HEAP(void*, malloc, "malloc", std::size_t bytes) {

@@ -305,7 +305,9 @@ SIMT_API time_t __wrap_time(time_t* into) {
   const time_t now = time(nullptr) + static_cast<time_t>(clock_jump() / 1'000'000'000);
   return into ? *into = now : now;
 }
-SIMT_API clock_t __wrap_clock() { return clock() + static_cast<clock_t>(clock_jump() / (1'000'000'000 / CLOCKS_PER_SEC)); }
+SIMT_API clock_t __wrap_clock() {
+  return clock() + static_cast<clock_t>(clock_jump() / (1'000'000'000 / CLOCKS_PER_SEC));
+}
 SIMT_API std::chrono::steady_clock::time_point wrap_steady_clock() __asm__(
     "__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
 std::chrono::steady_clock::time_point wrap_steady_clock() {
