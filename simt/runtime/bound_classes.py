@@ -33,7 +33,7 @@ def collect(bound: dict[str, Any], classes: dict[str, Callable]) -> dict[str, An
 
 def _make_wrapper(made: type) -> Callable[[object], object]:
     def wrap(held: object) -> object:
-        one = made.__new__(made)
+        one = object.__new__(made)
         setattr(one, HELD, held)
         return one
 

@@ -17,7 +17,11 @@ def test_weights_are_what_the_constructor_draws_from_the_seed(write):
     own = read.module({}).Model(*shared.init_args, **shared.init_kwargs)
     for instance, alike in ((shared, True), (usual, False)):
         assert (
-            all(torch.equal(a, b) for a, b in zip(own.layer.parameters(), instance.model.layer.parameters())) is alike
+            all(
+                torch.equal(a, b)
+                for a, b in zip(own.layer.parameters(), instance.model.get_submodule("layer").parameters())
+            )
+            is alike
         )
     assert torch.equal(usual.inputs[0], shared.inputs[0])
 
