@@ -19,7 +19,9 @@ from tests.slowness import slowness
 from tests.test_specimens import shown
 
 HERE = Path(__file__).parent / "specimens" / "elsewhere"
-FILES = {path.stem: path for path in HERE.glob("*.py")} | {path.name: path for path in HERE.glob("*_files/")}
+FILES = {path.stem: path for path in HERE.glob("*.py")} | {
+    path.parent.name: path for path in HERE.glob("*/submission.py")
+}
 PROBLEMS = sorted((HERE / "problems").glob("*.py"))
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text(encoding="utf-8"))
 SEED = 1
@@ -34,17 +36,11 @@ def warm():
     simt.warm_up()
 
 
-def find_file(name: str) -> Path:
-    """Return the submission's file: itself, or the one in its folder that has a ModelNew."""
-    path = FILES[name]
-    return path / "submission.py" if path.is_dir() else path
-
-
 def test_each_submission_says_what_is_unusual_about_it():
     """Has each a docstring of one sentence, a problem, and has the table no other?"""
     assert len(FILES) >= 12 and set(EXPECTED) <= set(FILES)
     for name in FILES:
-        said = ast.get_docstring(ast.parse(find_file(name).read_text(encoding="utf-8"))) or ""
+        said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))) or ""
         assert said.endswith(".") and "\n" not in said and 20 < len(said) <= 110, name
         assert sum(name.startswith(problem.stem) for problem in PROBLEMS) == 1, name
 
@@ -52,7 +48,7 @@ def test_each_submission_says_what_is_unusual_about_it():
 @pytest.mark.parametrize("name", sample(sorted(FILES), ["gated_layers_packed_weights", "scaled_relu_only_on_a_gpu"]))
 def test_submission_is_graded_right(name):
     problem = next(path for path in PROBLEMS if name.startswith(path.stem))
-    verdict = grade(find_file(name), problem, seed=SEED, limits=Limits(own=OWN_S * slowness()))
+    verdict = grade(FILES[name], problem, seed=SEED, limits=Limits(own=OWN_S * slowness()))
     seen, wanted = "\n" + shown(verdict), EXPECTED.get(name, {})
     if "stage" in wanted:
         stage = verdict.stage(wanted["stage"])

@@ -97,7 +97,7 @@ def read(path: Path, folder: Path | None = None) -> tuple[Source, Broken | None]
     folder: a folder of many hands, below which no link is followed; None where the file's own name may be one.
     """
     try:
-        data = _bytes(path, folder)
+        data = read_bytes(path, folder)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         return Source(path, "", ""), Broken(Reason.unreadable, f"{path} cannot be read: {why[:1].lower()}{why[1:]}.")
@@ -110,7 +110,7 @@ def read(path: Path, folder: Path | None = None) -> tuple[Source, Broken | None]
         return Source(path, "", digest), Broken(Reason.unreadable, message, Evidence(line=line))
 
 
-def _bytes(path: Path, folder: Path | None) -> bytes:
+def read_bytes(path: Path, folder: Path | None) -> bytes:
     """Return the file's content. Raises OSError for a folder, a pipe or a device, and for a file that is too large."""
     # returns at once for a pipe too
     descriptor = _open_without_links(path, folder) if folder else os.open(path, READ)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import simt
+from grader.worker.extra_files import ExtraFiles
 from grader.worker.failures import NAME, ExplainedBuildError, bound_line, describe_exception, shorten
 from grader.worker.messages import MAX_NOTE, MAX_NOTE_LINE, MAX_NOTES, MAX_SOURCE, Building, Built, Note, Reply
 
@@ -43,9 +44,21 @@ class BuildReporter:
         self.built: list[str] = []
         self.failed: dict[str, Exception] = {}
         self.reports_compiler = False
+        self.files = ExtraFiles("", {}, {})
 
-    def start(self, path: str, replacements: dict[str, str]) -> None:
-        """Forget the builds of an earlier submission; compile these replacements for this one."""
+    def start(
+        self,
+        path: str,
+        replacements: dict[str, str],
+        files: dict[str, str] | None = None,
+        modules: dict[str, list[str]] | None = None,
+    ) -> None:
+        """Forget the builds of an earlier submission; compile these replacements for this one.
+
+        files, modules: as those of messages.Build.
+        """
+        self.files.remove()
+        self.files = ExtraFiles(path, files or {}, modules or {})
         self.path, self.replacements, self.built, self.failed = path, replacements, [], {}
         _remove_stale_locks()
 
@@ -56,8 +69,14 @@ class BuildReporter:
         @functools.wraps(original)
         def reported(*args: Any, **kwargs: Any) -> Any:
             given = signature.bind(*args, **kwargs).arguments
+            if "sources" in given:
+                given |= self.files.locate(given)
+                args, kwargs = (), given
             name, functions = shorten(str(given["name"]), NAME), given.get("functions")
-            sources = label_sources(cpp_sources=given.get("cpp_sources"), cuda_sources=given.get("cuda_sources"))
+            cpp, cuda = (
+                self.files.read(given) if "sources" in given else (given.get("cpp_sources"), given.get("cuda_sources"))
+            )
+            sources = label_sources(cpp_sources=cpp, cuda_sources=cuda)
             key = hashlib.sha256(repr(given).encode("utf-8", "replace")).hexdigest()
             if key in self.failed:
                 raise self.failed[key].with_traceback(None)

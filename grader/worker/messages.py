@@ -114,12 +114,16 @@ class Build(msgspec.Struct, tag="build", forbid_unknown_fields=True):
     """Import the submission. seconds: after this time the worker dumps its stack, to show where it hangs.
 
     instead: CUDA sources that replace the submission's own when it calls load_inline (see grader.diagnosis.mutants).
+    files: C++ and CUDA files next to the submission, by their paths from its folder. modules: those that an import
+    builds, with their sources (see grader.source.companions).
     """
 
     source: str
     path: str
     seconds: float
     instead: dict[str, str] = {}
+    files: dict[str, str] = {}
+    modules: dict[str, list[str]] = {}
 
 
 class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):

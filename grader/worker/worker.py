@@ -100,7 +100,7 @@ class Worker:
     def build(self, command: protocol.Build) -> protocol.Reply:
         """Import the submission under a private name."""
         self.path = command.path
-        self.builds.start(command.path, command.instead)
+        self.builds.start(command.path, command.instead, command.files, command.modules)
         if command.instead:
             simt.runtime.extension.build_ahead = ()  # mutants are not run with the checks on
         self.module = types.ModuleType(MODULE)

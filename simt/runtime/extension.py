@@ -11,6 +11,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ from simt.toolchain.lines import find_source_lines
 from simt.toolchain.runtime_library import build_base
 from simt.toolchain.units import Sources
 
-stock_load_inline = cpp_extension.load_inline
+stock_load_inline, stock_load = cpp_extension.load_inline, cpp_extension.load
+_CUDA_SUFFIXES, _CPP_SUFFIXES = (".cu", ".cuh"), (".cpp", ".cc", ".cxx", ".c++", ".c")
 
 
 @lru_cache(maxsize=1)
@@ -136,6 +138,49 @@ def load_inline(
     return module
 
 
+def load(
+    name: str,
+    sources: str | Sequence[str],
+    extra_cflags: Sequence[str] | None = None,
+    extra_cuda_cflags: Sequence[str] | None = None,
+    extra_sycl_cflags=None,
+    extra_ldflags: Sequence[str] | None = None,
+    extra_include_paths: Sequence[str] | None = None,
+    build_directory: str | None = None,
+    verbose: bool = False,
+    with_cuda: bool | None = None,
+    with_sycl=None,
+    is_python_module: bool = True,
+    is_standalone: bool = False,
+    keep_intermediates: bool = True,
+) -> Any:
+    """Build an extension of files as torch.utils.cpp_extension.load does; see load_inline.
+
+    The files are compiled for the CPU, by their names' ends: .cu as CUDA sources, .cpp and its like as C++. Their
+    folders are searched for what they include. Raises ValueError for another end and for a program of its own, and
+    OSError for a file that cannot be read.
+    """
+    paths = [Path(source) for source in list_sources(sources)]
+    other = [path.name for path in paths if path.suffix not in (*_CUDA_SUFFIXES, *_CPP_SUFFIXES)]
+    if other or is_standalone:
+        what = f"a file of this kind: {other[0]}" if other else "is_standalone=True"
+        raise ValueError(f"simt.load does not support {what}. Pass .cu and .cpp files of a Python module.")
+    texts = {path: path.read_text(encoding="utf-8") for path in paths}
+    folders = [str(path.absolute().parent) for path in paths]
+    return load_inline(
+        name,
+        [text for path, text in texts.items() if path.suffix in _CPP_SUFFIXES],
+        [text for path, text in texts.items() if path.suffix in _CUDA_SUFFIXES],
+        extra_cflags=extra_cflags,
+        extra_cuda_cflags=extra_cuda_cflags,
+        extra_ldflags=extra_ldflags,
+        extra_include_paths=[*map(str, extra_include_paths or []), *dict.fromkeys(folders)],
+        verbose=verbose,
+        with_sycl=with_sycl,
+        is_python_module=is_python_module,
+    )
+
+
 # Modes that load_inline builds in parallel with the one that it waits for: ("check",) if the kernels will be checked.
 build_ahead: tuple[str, ...] = ()
 
@@ -235,19 +280,19 @@ def _make_kernel_error(reason, message, kernel, source, line, defined, block, th
 
 
 def replace_load_inline() -> bool:
-    """Replace torch.utils.cpp_extension.load_inline by simt's if there is no GPU. Return whether it was replaced."""
+    """Replace torch's load_inline and load by simt's if there is no GPU. Return whether they were replaced."""
     if torch_device.has_gpu():
         return False
-    cpp_extension.load_inline = load_inline
+    cpp_extension.load_inline, cpp_extension.load = load_inline, load
     return True
 
 
 def enable(cuda_device: bool = False) -> bool:
     """Let a program that needs CUDA run without a GPU; change nothing if there is one. Return whether there is none.
 
-    torch.utils.cpp_extension.load_inline is replaced by simt's. cuda_device: the device "cuda" means this CPU, too, in
-    the thread that calls this and in those that it starts (simt/runtime/torch_device.py). Every tensor says then that
-    it lies there.
+    torch.utils.cpp_extension's load_inline and load are replaced by simt's. cuda_device: the device "cuda" means this
+    CPU, too, in the thread that calls this and in those that it starts (simt/runtime/torch_device.py). Every tensor
+    says then that it lies there.
     """
     if not replace_load_inline():
         return False
@@ -257,6 +302,6 @@ def enable(cuda_device: bool = False) -> bool:
 
 
 def disable() -> None:
-    """Restore torch's own load_inline and device "cuda"."""
+    """Restore torch's own load_inline and load, and its device "cuda"."""
     torch_device.disable()
-    cpp_extension.load_inline = stock_load_inline
+    cpp_extension.load_inline, cpp_extension.load = stock_load_inline, stock_load

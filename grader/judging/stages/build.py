@@ -16,6 +16,7 @@ from grader.judging.worker_process import PREPARING, start_worker
 from grader.problems.cases import Case, UnknownCase, choose
 from grader.problems.determinism import check_determined
 from grader.problems.values import find_tensors
+from grader.source.companions import Companions, find_companions
 from grader.verdict import Reason, Stage, StageName, spelled
 from grader.worker import protocol, sandbox
 from grader.worker.client import Client, NotStarted
@@ -74,7 +75,11 @@ def _import(context: Context) -> None:
     """Have the worker import the submission, which builds its kernels."""
     with sole_builder(sandbox.extensions(context.source.sha256)):
         request = context.request
-        build = protocol.Build(context.source.text, spelled(str(request.place)), request.limits.own)
+        found = Companions()
+        if request.folder is None:  # the folder of many hands holds the files of others
+            found = find_companions(context.source, request.place.parent)
+        path, seconds = spelled(str(request.place)), request.limits.own
+        build = protocol.Build(context.source.text, path, seconds, files=found.texts, modules=found.modules)
         context.session.query(build, findings.IMPORT, None)
 
 

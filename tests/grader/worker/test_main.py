@@ -75,9 +75,9 @@ def talk():
 def test_importing_the_worker_brings_nothing_of_the_judge_along():
     code = "import grader.worker.main, sys; print(*sorted(m for m in sys.modules if m.startswith('grader.')))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    own = "builds channel claims device failures gpu_memory layout main messages operators outputs protocol tallies"
+    own = "builds channel claims device extra_files failures gpu_memory layout main messages operators outputs protocol"
     expected = ["grader.worker", *(f"grader.worker.{name}" for name in own.split())]
-    expected += [f"grader.worker.{name}" for name in ("values", "weights", "worker")]
+    expected += [f"grader.worker.{name}" for name in ("tallies", "values", "weights", "worker")]
     assert sorted(out.stdout.split()) == expected
 
 
