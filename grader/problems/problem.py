@@ -160,6 +160,11 @@ class Problem:
         return {}
 
     @functools.cached_property
+    def _warned(self) -> dict:
+        """Return what Python keeps of warnings that were shown, for all modules of the file: each is shown once."""
+        return {}
+
+    @functools.cached_property
     def literals(self) -> dict[str, object]:
         """Return the module-level names that are assigned a literal, with the file's own (or --set's) values."""
         found = {}
@@ -211,6 +216,7 @@ class Problem:
         tree = None if key in self._codes else replace_literals(self.tree, overrides, self.path)
         module = types.ModuleType(f"problem_{self.name}_{key}")
         module.__file__ = str(self.path)
+        module.__dict__["__warningregistry__"] = self._warned
         sys.modules[module.__name__] = module  # dataclasses and torch.compile look a class's module up
         with self._blame("the file"):
             if tree is not None:
