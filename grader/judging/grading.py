@@ -222,7 +222,8 @@ def _carry_out(context: Context, stage: Stage, module: str, function: str) -> bo
     except FindingError as error:
         fail_stage(stage, error.finding)
     except KeyboardInterrupt:
-        end_stage(stage, Status.error, Reason.interrupted, EXPLANATIONS[Reason.interrupted], [])
+        before = f" What was found before: {stage.message}" if stage.message else ""
+        end_stage(stage, Status.error, Reason.interrupted, EXPLANATIONS[Reason.interrupted] + before, [])
         raise _Interrupted from None
     except Exception as error:
         _end_unexpectedly(stage, error)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from grader.judging.trial import Finding
 from grader.verdict import NOT_OWN_WORK, CaseResult, Evidence, Reason, Stage, Status
 
@@ -44,6 +47,18 @@ def add_case(stage: Stage, name: str, finding: Finding | None) -> None:
 def add_skipped_case(stage: Stage, name: str, reason: Reason | None = None) -> None:
     """Add a case that was not run."""
     stage.cases.append(CaseResult(name=name, status=Status.skipped, reason=reason))
+
+
+@contextlib.contextmanager
+def keep_when_interrupted(stage: Stage, found: list[Finding]) -> Iterator[None]:
+    """Write what was found into the stage if the keyboard interrupts it in the with-block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if found:
+            clearest = pick_clearest(found)
+            stage.message, stage.evidence = clearest.message, [*stage.evidence, *clearest.evidence]
+        raise
 
 
 def pick_clearest(found: list[Finding]) -> Finding:

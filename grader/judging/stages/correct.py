@@ -6,7 +6,7 @@ import dataclasses
 
 from grader.judging import checked_runs, findings, kernel_use
 from grader.judging.context import Context
-from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest
+from grader.judging.results import add_case, add_skipped_case, fail_stage, keep_when_interrupted, pick_clearest
 from grader.judging.side_effects import find_side_effects
 from grader.judging.trial import Finding, FindingError
 from grader.problems.cases import OWN_SIZES, Case, has_own_sizes, too_few_sizes_warning
@@ -17,15 +17,16 @@ def run(context: Context, stage: Stage) -> None:
     """Run every case, on the CPU with each tensor's end at a guard page; on a GPU the full size comes last."""
     cases = context.cases + ([context.problem.full()] if context.gpu else [])
     found: list[Finding] = []
-    for number, case in enumerate(cases, 1):
-        if found and found[-1].fatal:
-            add_skipped_case(stage, case.name, Reason.not_reached)
-            continue
-        context.report(StageName.correct, f"case {number} of {len(cases)}: {case.name}")
-        finding = _run_case(context, case, constructed=number == 1)
-        add_case(stage, case.name, finding)
-        found += [finding] if finding else []
-        context.notify_case(finding)
+    with keep_when_interrupted(stage, found):
+        for number, case in enumerate(cases, 1):
+            if found and found[-1].fatal:
+                add_skipped_case(stage, case.name, Reason.not_reached)
+                continue
+            context.report(StageName.correct, f"case {number} of {len(cases)}: {case.name}")
+            finding = _run_case(context, case, constructed=number == 1)
+            add_case(stage, case.name, finding)
+            found += [finding] if finding else []
+            context.notify_case(finding)
     if found:
         fail_stage(stage, pick_clearest(found))
         stage.message = _describe_own_sizes(context, stage, cases) + stage.message

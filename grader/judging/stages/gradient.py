@@ -10,7 +10,14 @@ from grader.judging import facts, findings, gradient_messages, tolerance
 from grader.judging.checked_runs import MAX_REPETITIONS, explain_check, has_leak, keep_lasting_leaks
 from grader.judging.context import Context
 from grader.judging.gradients import compute_expected_gradients, does_rounding_pick
-from grader.judging.results import add_case, add_skipped_case, fail_stage, pick_clearest, skip_stage
+from grader.judging.results import (
+    add_case,
+    add_skipped_case,
+    fail_stage,
+    keep_when_interrupted,
+    pick_clearest,
+    skip_stage,
+)
 from grader.judging.session import CHECKED, IN_ORDER, REVERSED, How, Pass
 from grader.judging.trial import ExpectedGradients, Finding, FindingError, Trial
 from grader.problems.cases import Case, ProblemError
@@ -47,7 +54,8 @@ def run(context: Context, stage: Stage) -> None:
         return
     found: list[Finding] = []
     try:
-        _run_cases(context, stage, found)
+        with keep_when_interrupted(stage, found):
+            _run_cases(context, stage, found)
     except NothingToCheck as why:
         if not found:
             stage.cases.clear()

@@ -14,7 +14,7 @@ from grader.cli import statuses
 from grader.cli.grade import exit_code
 from grader.judging.grading import Refused, grade
 from grader.problems.cases import ProblemError
-from grader.verdict import Outcome, Reason, StageName
+from grader.verdict import Outcome, Reason, StageName, Status
 from grader.worker import sandbox
 from tests.grader.scaffold import HEAD, PROBLEM, RIGHT, forward
 
@@ -109,6 +109,21 @@ def test_an_interrupt_ends_the_worker_and_is_the_verdict(judged):
 
     verdict = judged(RIGHT, progress=interrupt)
     assert (verdict.outcome, verdict.reason) == (Outcome.error, Reason.interrupted)
+
+
+@pytest.mark.slow
+def test_an_interrupt_keeps_what_was_found(judged):
+    """Does the verdict still say what was wrong in the case before, next to the interrupt?"""
+
+    def interrupt(stage, text):
+        if stage is StageName.correct and text.startswith("case 2"):
+            raise KeyboardInterrupt
+
+    verdict = judged(forward("return x + self.scale"), progress=interrupt)
+    stage = verdict.stage("correct")
+    assert (verdict.outcome, verdict.reason, len(stage.cases)) == (Outcome.error, Reason.interrupted, 1)
+    assert stage.cases[0].status is Status.failed and "found before: The values are wrong" in stage.message
+    assert stage.evidence[0].case == stage.cases[0].name
 
 
 @pytest.mark.slow
