@@ -134,7 +134,7 @@ def load_inline(
     path, bound = _load(sources, MODES.index(library.options.mode), verbose, classes)
     module = types.ModuleType(name)
     module.__file__ = path
-    module.__dict__.update(torch_graphs.record_extension(name, bound_classes.collect(bound, classes)))
+    module.__dict__.update(torch_graphs.record_extension(bound_classes.collect(bound, classes)))
     return module
 
 

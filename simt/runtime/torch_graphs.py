@@ -20,8 +20,6 @@ from simt.runtime.torch_replaced import to_cpu
 from simt.runtime.torch_streams import Stream, StreamContext, capturing
 
 _BACKWARD = (torch.autograd.grad, torch.autograd.backward, torch.Tensor.backward)
-# Extensions with a class or a value besides functions: what their methods launch is not recorded.
-unrecorded: list[str] = []
 
 
 def _find_tensors(values: object) -> list[torch.Tensor]:
@@ -91,8 +89,6 @@ class CUDAGraph:
         """Begin to record calls."""
         if capturing:
             raise RuntimeError("A CUDA graph is being captured already.")
-        if unrecorded:
-            raise NoGpu(f"A CUDA graph in a program with an extension that binds classes ({unrecorded[0]})")
         self.recorder, self.captured = _Recorder(), False
         self.recorder.__enter__()
         capturing.append(self.recorder)
@@ -152,10 +148,11 @@ class graph:
         self.cuda_graph.capture_end()
 
 
-def record_extension(name: str, bound: dict) -> dict:
-    """Return an extension's functions, so that a capture records their calls and a GPU's name means the CPU."""
-    if any(isinstance(value, type) for value in bound.values()):
-        unrecorded.append(name)
+def record_extension(bound: dict) -> dict:
+    """Return an extension's functions, so that a capture records their calls and a GPU's name means the CPU.
+
+    Classes, whose methods are recorded already, and values stay as they are.
+    """
     return {
         key: record(value) if callable(value) and not isinstance(value, type) else value for key, value in bound.items()
     }

@@ -419,8 +419,8 @@ void GuardAllocator::raw_free(void* pointer) {
 PyObject* load(PyObject*, PyObject* args) {
   const char* path;
   int mode;
-  PyObject *owner, *classes;
-  if (!PyArg_ParseTuple(args, "siOO!", &path, &mode, &owner, &PyDict_Type, &classes)) return nullptr;
+  PyObject *owner, *classes = nullptr;
+  if (!PyArg_ParseTuple(args, "siO|O!", &path, &mode, &owner, &PyDict_Type, &classes)) return nullptr;
   void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     PyErr_SetString(PyExc_ImportError, dlerror());
@@ -450,7 +450,7 @@ PyObject* load(PyObject*, PyObject* args) {
     object->mode = mode;
     object->probed = dlsym(handle, "simt_probes_accesses") != nullptr;
     object->owner = Py_NewRef(owner);
-    object->classes = Py_NewRef(classes);
+    object->classes = Py_XNewRef(classes);
     std::fill(std::begin(object->others), std::end(object->others), nullptr);
     PyDict_SetItemString(result.get(), name.c_str(), reinterpret_cast<PyObject*>(object));
     Py_DECREF(object);

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import simt
+from simt.runtime import torch_device
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -176,6 +177,18 @@ def test_objects_are_the_same_in_a_checked_run(module):
     with simt.check() as report:
         assert torch.equal(one(X), 2 * X) and torch.equal(module.Scaler(X + 1, 2).run(X, "f"), 2 * (X + 1))
     assert not report.errors and one.calls == 1
+
+
+def test_a_captured_graph_calls_methods_again(module):
+    """Does a replay call an object's method, with the values that its input has by then?"""
+    one, x = module.Scaler(X, 2), torch.ones(6)
+    with torch_device.cuda_on_cpu():
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = one.run(x)
+        x.fill_(5)
+        graph.replay()
+    assert torch.equal(y, 30 * torch.ones(6)) and one.calls == 2
 
 
 def test_classes_of_torchscript_are_refused():
