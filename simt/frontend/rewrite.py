@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from simt.frontend.ptx import translate
 from simt.frontend.refuse import refuse
 from simt.frontend.shared_memory import rewrite_alignment, rewrite_shared
 from simt.frontend.source import Source
-from simt.frontend.tokens import Token, blank, find_closing, find_next, get_text
+from simt.frontend.tokens import Token, blank, find_closing, find_next, flatten, get_text
 from simt.frontend.unrolled import unroll
 from simt.frontend.whole_values import store_whole
 
@@ -28,6 +29,7 @@ _QUALIFIERS = {
     "__forceinline__": "inline",
     "__noinline__": "__attribute__((noinline))",
 }
+_ASSERTIONS = ("assert", "CUDA_KERNEL_ASSERT")
 # torch's names for the GPU, and those for the CPU, where the tensors are.
 _PLACES = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
 
@@ -62,7 +64,7 @@ def rewrite(
     refuse(source)
     tokens = source.copy_tokens()
     if not cuda:
-        _rename_places(tokens)
+        _rename_places(tokens, source)
         return Rewritten(source, _join(tokens, source))
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
@@ -76,7 +78,7 @@ def rewrite(
         mark_dropped(tokens, source)
     if unrolled:
         unroll(tokens, source)
-    _rename_places(tokens)
+    _rename_places(tokens, source)
     _rename_clock(tokens, source)
     # Without an initial value g++ would construct an array of a class, such as half, at a thread's first use.
     for bracket in ends:
@@ -134,7 +136,7 @@ def _call_copies(tokens: list[Token]) -> None:
 # ---- names of the GPU, printf, assert ----
 
 
-def _rename_places(tokens: list[Token]) -> None:
+def _rename_places(tokens: list[Token], source: Source) -> None:
     """Replace torch's names for the GPU by those for the CPU, and printf and assert by simt's."""
     for i, token in enumerate(tokens):
         if token.kind != "word":
@@ -164,8 +166,22 @@ def _rename_places(tokens: list[Token]) -> None:
                 if get_text(tokens, owner) == "std":
                     tokens[owner].text = ""
             token.text = "::simt::print"
-        elif token.text == "assert" and after == "(" and before not in (".", "->", "::", "define"):
-            token.text = "SIMT_ASSERT"
+        elif token.text in _ASSERTIONS and after == "(" and before not in (".", "->", "::", "define"):
+            _rewrite_assertion(tokens, source, i)
+
+
+def _rewrite_assertion(tokens: list[Token], source: Source, i: int) -> None:
+    """Pass the text of the condition to simt's macro, since the passes above have rewritten the condition itself."""
+    opening = find_next(tokens, i)
+    closing = find_closing(source.tokens, opening)
+    if i in source.directives or closing < 0:  # in a macro only the compiler knows the condition
+        if tokens[i].text == "assert":
+            tokens[i].text = "SIMT_ASSERT"
+        return
+    text = flatten(source.tokens[opening + 1 : closing])
+    tokens[i].text = "SIMT_ASSERT_TEXT"
+    tokens[opening].kind, tokens[opening].text = "rewritten", f"({json.dumps(text, ensure_ascii=False)}, "
+    tokens[closing].kind = "rewritten"
 
 
 def _rename_clock(tokens: list[Token], source: Source) -> None:

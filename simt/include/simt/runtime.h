@@ -253,8 +253,9 @@ SIMT_API CopyBits arrived_bits();  // what the copy that was taken last holds
 SIMT_API bool in_shared(const void* address);  // the running block's shared memory, static or dynamic
 SIMT_API int print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// The replacement of assert and CUDA_KERNEL_ASSERT.
-#define SIMT_ASSERT(...) ((__VA_ARGS__) ? (void)0 : ::simt::device_assert(#__VA_ARGS__, __LINE__))
+// The replacement of assert and CUDA_KERNEL_ASSERT. text: the condition as the source has it.
+#define SIMT_ASSERT_TEXT(text, ...) ((__VA_ARGS__) ? (void)0 : ::simt::device_assert(text, __LINE__))
+#define SIMT_ASSERT(...) SIMT_ASSERT_TEXT(#__VA_ARGS__, __VA_ARGS__)
 
 #ifdef SIMT_PROBED
 // The same variable, constant as a thread sees it: reading a constant is no access to probe.
