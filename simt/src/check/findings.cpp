@@ -44,18 +44,6 @@ auto order_of(const Finding& f) {
                     apart ? f.index : 0);
 }
 
-// The names of the kernel's parameters.
-std::vector<std::string> parameters(const Launch& launch) {
-  std::vector<std::string> names(1);
-  for (const char* c = launch.site.parameters; c && *c; ++c) {
-    if (*c == ',')
-      names.emplace_back();
-    else
-      names.back() += *c;
-  }
-  return names;
-}
-
 }  // namespace
 
 uint3 thread_at(unsigned linear, const dim3& block) {
@@ -207,12 +195,11 @@ void Checker::name(Finding& finding, const Region& region, std::uintptr_t addres
     finding.array = dynamic_.name;
     finding.element = dynamic_.element ? std::min(dynamic_.element, bytes) : bytes;
   } else {
-    const auto names = parameters(launch);
     for (unsigned i = 0; i < launch.argument_count; ++i) {
       const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
       if (!pointer || pointer < region.base || pointer > region.base + region.bytes) continue;
       finding.element = std::max<std::size_t>(1, std::min(launch.arguments[i].element, bytes));
-      finding.array = i < names.size() ? names[i] : "";
+      finding.array = parameter_name(launch, i);
       break;
     }
   }
@@ -259,12 +246,15 @@ void read_of_absent(unsigned mask, unsigned source, const char* what, int line) 
   const bool named = mask >> source & 1;
   char text[16];
   std::snprintf(text, sizeof text, "0x%08x", mask);
+  const unsigned threads = blockDim.x * blockDim.y * blockDim.z;
+  const std::string gone = cursor.current / 32 * 32 + source < threads
+                               ? " but has returned from the kernel without this call"
+                               : " but does not exist: the block has only " + std::to_string(threads) + " threads";
   // The last lanes of a reduction read past the end of the mask, and the result does not depend on them.
   finding.warning = !named && (std::strstr(what, "_down_") || std::strstr(what, "_up_"));
   finding.message =
       "Lane " + std::to_string(lane) + " reads lane " + std::to_string(source) + " by " + what + ", " +
-      (named ? "which is in the mask " + std::string(text) + " but has returned or does not exist"
-             : "which is not in the mask " + std::string(text)) +
+      (named ? "which is in the mask " + std::string(text) + gone : "which is not in the mask " + std::string(text)) +
       (finding.warning ? ". The value is undefined, which is harmless only if it is not used."
                        : ". The value is undefined. Read only from lanes in the mask that make this call.");
   add_finding(std::move(finding));

@@ -124,18 +124,12 @@ std::string plural(std::uint64_t n, const char* unit) { return std::to_string(n)
 
 // Returns the name of the kernel's parameter that points into the allocation; `element`: size of its elements.
 std::string parameter_at(const Launch& launch, const Place& place, std::size_t& element) {
-  std::vector<std::string> names(1);
-  for (const char* c = launch.site.parameters; c && *c; ++c) {
-    if (*c == ',')
-      names.emplace_back();
-    else
-      names.back() += *c;
-  }
   for (unsigned i = 0; i < launch.argument_count; ++i) {
     const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
     if (pointer < place.base || pointer > place.base + place.bytes || pointer == 0) continue;
     element = std::max<std::size_t>(launch.arguments[i].element, 1);
-    return i < names.size() && !names[i].empty() ? "`" + names[i] + "`" : "argument " + std::to_string(i + 1);
+    const std::string name = parameter_name(launch, i);
+    return name.empty() ? "argument " + std::to_string(i + 1) : "`" + name + "`";
   }
   element = 1;
   return "a tensor that is not an argument of this kernel";
@@ -236,6 +230,19 @@ std::string explain_address(const Worker& worker, const Launch& launch, const Ra
 }
 
 }  // namespace
+
+std::string parameter_name(const Launch& launch, unsigned argument) {
+  std::string name;
+  for (const char* c = launch.site.parameters; c && *c; ++c) {
+    if (*c != ',')
+      name += *c;
+    else if (argument-- == 0)
+      return name;
+    else
+      name.clear();
+  }
+  return name;
+}
 
 std::uintptr_t from_argument(const Launch& launch, const Place& place, std::uintptr_t address) {
   std::uintptr_t nearest = ~std::uintptr_t(0);

@@ -51,6 +51,9 @@ void explain(Worker& worker);
 // pointer into the freed memory is nearer.
 struct Place;
 Place meant_place(const Launch& launch, std::uintptr_t address);
+// Returns the name of the kernel's parameter for an argument, empty if it is not known. The last parameter may be a pack,
+// which has all further arguments.
+std::string parameter_name(const Launch& launch, unsigned argument);
 // Returns the distance of an address from the nearest argument of the kernel that points into `place`, or the largest
 // number if none does.
 std::uintptr_t from_argument(const Launch& launch, const Place& place, std::uintptr_t address);

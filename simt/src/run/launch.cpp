@@ -98,13 +98,10 @@ void report_damage(const Launch& launch) {
   const Place place = damaged();
   if (!place.found || options().mode == Mode::check) return;      // the probes report it more precisely
   std::string name = "a tensor";
-  std::string names = launch.site.parameters ? launch.site.parameters : "";
-  for (unsigned i = 0, at = 0; i < launch.argument_count; ++i) {
-    const auto comma = names.find(',', at);
+  for (unsigned i = 0; i < launch.argument_count; ++i) {
     const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
-    if (pointer && pointer >= place.base && pointer <= place.base + place.bytes && at < names.size())
-      name = "`" + names.substr(at, comma == std::string::npos ? comma : comma - at) + "`";
-    at = comma == std::string::npos ? static_cast<unsigned>(names.size()) : static_cast<unsigned>(comma + 1);
+    if (pointer && pointer >= place.base && pointer <= place.base + place.bytes && !parameter_name(launch, i).empty())
+      name = "`" + parameter_name(launch, i) + "`";
   }
   Fault fault;
   fault.reason = "out_of_bounds";

@@ -208,7 +208,7 @@ def faults():
             16,
             48,
             "warp_divergence",
-            "needs all 32 lanes of the warp, but lane 16 has returned or is not in the block",
+            "needs all 32 lanes of the warp, but lane 16 does not exist: the block has only 48 threads",
             "// stride",
         ),
         (
