@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simt.runtime import library
-from simt.toolchain.lines import find_indexed_array, find_source_lines
+from simt.toolchain.lines import choose_place, find_indexed_array, find_source_lines, is_in_one_function
 
 # All checks, causes before their consequences: the first finding is the one to fix first.
 CHECKS = (
@@ -147,12 +147,11 @@ def describe_raw(raw: dict) -> Finding | None:
 
 
 def _make_finding(raw: dict, lines: dict) -> Finding | None:
-    if raw["line"]:
-        source, line = raw["file"], raw["line"]
-    else:
-        source, line = next((lines[p] for p in raw["places"] if lines.get(p)), (raw["file"], 0))
-        if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere"):
-            return None  # an access by simt's own headers
+    by_compiler = raw["check"] == "int_overflow" or raw["what"] == "index"  # which knows file and line
+    places = [] if by_compiler else [lines.get(p) for p in raw["places"]]
+    source, line = choose_place(places, raw["file"], raw["line"])
+    if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere"):
+        return None  # an access by simt's own headers
     common: dict[str, Any] = {
         "check": raw["check"],
         "severity": "warning" if raw["warning"] else "error",
@@ -174,7 +173,7 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
     if raw["other"]:
         what, block, thread, place = raw["other"]
         _, other_line = (place and lines.get(place)) or ("", 0)
-        raw = {**raw, "other_line": other_line}
+        raw = {**raw, "other_line": other_line, "in_loop": _lie_around_barrier(raw, source, line, other_line)}
         # The finding is about the read, with the write as its other access: the read is where the wrong value shows.
         if (raw["what"] != "read" and what == "read") or (
             what != _UNDER_WAY
@@ -209,6 +208,7 @@ _VERB = {
     "index": "indexes",
     "copy": "fills with an asynchronous copy",
 }
+_NOUN = {"read": "read", "write": "write", "atomic": "update", "copy": "copy"}
 _UNDER_WAY = "copy under way"
 _INDEXES = "uses index"
 _GUARD = "Check the index before the access."
@@ -321,7 +321,9 @@ def _describe_race(raw: dict) -> str:
         if raw["what"] == "read" or what == "read":
             remedy = "Read it in a second kernel, or publish it with `__threadfence()` and then an atomic operation."
         return f"{line}. Blocks run in any order. {remedy}"
-    if "atomic" in (raw["what"], what):
+    if raw.get("in_loop"):
+        remedy = _order_passes((raw["line"], raw["what"]), (raw["other_line"], what))
+    elif "atomic" in (raw["what"], what):
         remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
     else:
         is_one_line = 0 < raw["line"] == raw["other_line"]
@@ -329,6 +331,27 @@ def _describe_race(raw: dict) -> str:
         if _are_in_one_warp(raw["thread"], thread) and not (is_one_line and raw["what"] == what):
             remedy += " Being in one warp does not order them."
     return f"{line} without a barrier in between. {remedy}"
+
+
+def _order_passes(*accesses: tuple[int, str]) -> str:
+    """Return the advice for two accesses (line, what), of which the one in the upper line follows in the next pass."""
+    (upper, later), (lower, earlier) = sorted((line, _NOUN[what.removesuffix(" under way")]) for line, what in accesses)
+    if earlier == later:
+        earlier, later = f"{earlier} in line {lower}", f"one in line {upper}"
+    return f"Put a `__syncthreads()` between the {earlier} in one pass of the loop and the {later} in the next."
+
+
+def _lie_around_barrier(raw: dict, source: str, line: int, other_line: int) -> bool:
+    """Return whether the last barrier before both accesses of a race lies between their lines.
+
+    The access in the upper line then belongs to the next pass of a loop.
+    """
+    first, last = sorted((line, other_line))
+    return (
+        0 < first < raw.get("barrier", 0) < last
+        and bool(raw["places"])
+        and is_in_one_function(raw["places"][0][0], source, first, last)
+    )
 
 
 def _order_accesses(one: str, other: str, is_one_line: bool) -> str:

@@ -21,7 +21,7 @@ from simt.runtime import bound_classes, library, torch_device, torch_graphs
 from simt.runtime.torch_extension import cpp_extension
 from simt.toolchain import build, cache
 from simt.toolchain.compilers import MODES
-from simt.toolchain.lines import find_source_lines
+from simt.toolchain.lines import choose_place, find_source_lines
 from simt.toolchain.runtime_library import build_base
 from simt.toolchain.units import Sources
 
@@ -270,10 +270,9 @@ def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int
 
 def _make_kernel_error(reason, message, kernel, source, line, defined, block, thread, code) -> KernelError:
     """Make the error for a fault that the runtime recorded. Find its source line from the code address."""
-    if not line:
-        found = find_source_lines(code)
-        source, line = next((place for place in map(found.__getitem__, code) if place), (source, defined))
-    return KernelError(reason, message, kernel, source, line, block, thread)
+    found = find_source_lines(code)
+    place = choose_place([found[each] for each in code], source, line, defined)
+    return KernelError(reason, message, kernel, *place, block, thread)
 
 
 # ---- replacing torch's load_inline ----

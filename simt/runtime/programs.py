@@ -29,7 +29,7 @@ from simt.runtime.program_files import (
     redirect_includes,
 )
 from simt.toolchain import build, cache, units
-from simt.toolchain.lines import add_labels, find_source_lines
+from simt.toolchain.lines import add_labels, choose_place, find_source_lines
 from simt.toolchain.preprocess import rewrite_taken
 from simt.toolchain.runtime_library import build_runtime
 
@@ -306,10 +306,9 @@ def _read_failure(text: str) -> KernelError | None:
     if not text:
         return None
     reason, message, kernel, source, line, defined, *rest = text.split("\n")
-    place = source, int(line)
-    if not place[1]:
-        code = [(module, int(offset)) for module, offset in zip(rest[0::2], rest[1::2])]
-        place = _find_first_line(code) or (source, int(defined))
+    code = [(module, int(offset)) for module, offset in zip(rest[0::2], rest[1::2])]
+    found = find_source_lines(code)
+    place = choose_place([found[each] for each in code], source, int(line), int(defined))
     if not kernel and place[1]:  # a refused copy
         message = f"{message.rstrip('.')} ({place[0]}, line {place[1]})."
     return KernelError(reason, message, kernel, *place)

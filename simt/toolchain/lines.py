@@ -31,6 +31,21 @@ def find_source_lines(places: Iterable[tuple[str, int]]) -> dict[tuple[str, int]
     return {place: _known.get(place) for place in places}
 
 
+def choose_place(places: list[tuple[str, int] | None], source: str, line: int, defined: int = 0) -> tuple[str, int]:
+    """Return the (label, line) of a fault.
+
+    places: where it occurred, the innermost first, as find_source_lines returns them; others may be among them. source:
+    the label of the launch. line: of the call that found the fault, or 0 if the places have to tell it. The call may be
+    in another file than the launch: in that of the place with its line, or else of the first place, since compilers
+    merge calls of several lines. defined: the line if nothing else is known.
+    """
+    known = [place for place in places if place]
+    if not line:
+        return known[0] if known else (source, defined)
+    file = next((label for label, number in known if number == line), known[0][0] if known else source)
+    return file, line
+
+
 def _run_addr2line(path: str, offsets: list[int]) -> dict[int, tuple[str, int] | None]:
     command = ["addr2line", "-a", "-i", "-e", path]
     try:
@@ -72,6 +87,8 @@ def _parse_place(text: str) -> tuple[str, int] | None:
 
 # ---- the text that was compiled ----
 
+_NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL)
+
 TEXTS = "texts"  # file in a checked extension's folder with the paths of its compiled texts, one per line
 
 
@@ -100,6 +117,31 @@ def _read_texts(module: str) -> dict[tuple[str, int], str]:
         }
     except OSError:
         return {}
+
+
+def is_in_one_function(module: str, label: str, first: int, last: int) -> bool:
+    """Return whether the lines from `first` to `last` lie in one function of the text from which `module` was compiled.
+
+    False if the text is not known.
+    """
+    lines = _read_texts(module)
+    if (label, first) not in lines or (label, last) not in lines:
+        return False
+    text = "\n".join(lines.get((label, n), "") for n in range(1, last))
+    text = _NO_CODE.sub(lambda found: "\n" * found[0].count("\n"), text)
+    line, start, opened, outermost = 1, 0, [], 0  # opened: whether each open brace is a namespace's
+    for at, mark in enumerate(text):
+        if mark == "\n":
+            line += 1
+        elif mark == "{":
+            opened.append(re.search(r"\b(namespace|extern)\b", text[start:at]) is not None)
+            if opened.count(False) == 1 and not opened[-1]:
+                outermost = line
+        elif mark == "}" and opened:
+            opened.pop()
+        if mark in ";{}":
+            start = at + 1
+    return not all(opened) and outermost <= first
 
 
 def find_indexed_array(module: str, label: str, line: int, column: int) -> str:

@@ -38,6 +38,7 @@ struct Finding {
   std::string other_what;
   uint3 other_block{}, other_thread{};
   std::uintptr_t other_code = 0;
+  int barrier_line = 0;  // of a race between two accesses after the same barrier: its line; 0: none
   bool warning = false;
   std::string message;  // if the runtime has written it
   std::uint64_t count = 1;
@@ -161,7 +162,7 @@ class Checker final : public CheckObserver {
   void block_parks(std::uint64_t block) override;
   void block_resumes(std::uint64_t block) override;
   void blocks_met() override;
-  void barrier() override;
+  void barrier(int line) override;
   void warp_synced(unsigned warp, unsigned lanes) override;
   void lanes_missing(const Meeting& meeting, unsigned warp, const WarpCall& call) override;
   void copy_begins(std::uintptr_t target, std::size_t bytes, CopyBits bits, const void* code) override;
@@ -274,6 +275,7 @@ class Checker final : public CheckObserver {
   } taking_;  // the newest atomic read, which was probed before it happened
   DynamicArray dynamic_;  // the running kernel's name for its dynamic shared memory
   std::uint64_t block_ = 0;
+  int barrier_line_ = 0;  // of the running block's last barrier; 0: none yet, or not known
   std::unordered_map<std::uint64_t, std::vector<Cell>> parked_;  // cells of the shared memory of blocks that wait
 };
 

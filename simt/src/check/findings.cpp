@@ -166,6 +166,7 @@ void Checker::locate(Finding& finding, const void* code, unsigned thread) const 
   finding.kernel = launch.site.kernel;
   finding.file = launch.site.file;
   finding.code = reinterpret_cast<std::uintptr_t>(code);
+  if (!code) finding.places = places_on_stack(thread);
   finding.in_thread = true;
   finding.block = blockIdx;
   finding.thread = thread_at(thread, blockDim);

@@ -181,6 +181,7 @@ void Checker::block_starts(std::uint64_t linear) {
   if (!job_->module) return;
   advance();
   block_ = linear;
+  barrier_line_ = 0;
   handed_.clear();
   starts_.push_back({state_.clock >> key::clock_shift, linear});
   state_.began = state_.began_global = state_.clock;
@@ -194,6 +195,7 @@ void Checker::block_resumes(std::uint64_t linear) {
   restore_shared(parked_[linear]);
   advance();
   block_ = linear;
+  barrier_line_ = 0;
   handed_.clear();
   starts_.push_back({state_.clock >> key::clock_shift, block_});
   state_.began_global = state_.clock;
@@ -208,7 +210,8 @@ void Checker::blocks_met() {
       std::memset(shadows_[i].cells, 0, ((checked.regions[i].bytes >> shadows_[i].shift) + 1) * sizeof(Cell));
 }
 
-void Checker::barrier() {
+void Checker::barrier(int line) {
+  barrier_line_ = line;
   report_held();
   settle();
   settle_taken();

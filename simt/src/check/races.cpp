@@ -254,6 +254,7 @@ void Checker::look(std::size_t index, std::uintptr_t address, std::size_t bytes,
                                                : "write";
     locate(finding, code);
     describe_other(finding, other);
+    if (key::clock(other) == key::clock(state_.clock)) finding.barrier_line = barrier_line_;
     name(finding, where, address, bytes);
     if (other == written && write && !(access & atomically) && !(other & key::atomic)) {
       pending_race_ = std::make_unique<PendingRace>(PendingRace{

@@ -54,7 +54,8 @@ std::string written(const Finding& f, bool with_places = true) {
                     ",\"index\":" + std::to_string(f.index) + ",\"elements\":" + std::to_string(f.elements) +
                     ",\"element\":" + std::to_string(f.element) + ",\"kernel\":" + quoted(f.kernel) +
                     ",\"file\":" + quoted(f.file) + ",\"line\":" + std::to_string(f.line) +
-                    ",\"column\":" + std::to_string(f.column) + (with_places ? ",\"places\":" + places(f) : "");
+                    ",\"column\":" + std::to_string(f.column) + ",\"barrier\":" + std::to_string(f.barrier_line) +
+                    (with_places ? ",\"places\":" + places(f) : "");
   out += ",\"block\":" + (f.in_thread ? three(f.block) : "null") +
          ",\"thread\":" + (f.in_thread ? three(f.thread) : "null") + ",\"other\":" + other(f);
   return out + ",\"warning\":" + (f.warning ? "true" : "false") + ",\"message\":" + quoted(f.message) +

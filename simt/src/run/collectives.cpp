@@ -119,7 +119,7 @@ extern "C" void simt_arrive(int line) {
     return;
   }
   block.barrier_arrived = 0;
-  if (__builtin_expect(worker.checker != nullptr, 0)) worker.checker->barrier();
+  if (__builtin_expect(worker.checker != nullptr, 0)) worker.checker->barrier(line);
   block.vote_result = static_cast<int>(block.votes);
   block.votes = 0;
   // All threads resume in the starting order, the calling thread at its own place in it.

@@ -29,7 +29,7 @@ class CheckObserver {
       std::uint64_t block) = 0;  // waits at a grid-wide barrier: another block uses the shared memory
   virtual void block_resumes(std::uint64_t block) = 0;
   virtual void blocks_met() = 0;  // all blocks have reached the grid-wide barrier
-  virtual void barrier() = 0;  // all threads of the running block have reached a barrier
+  virtual void barrier(int line) = 0;  // all threads of the running block have reached a barrier
   virtual void warp_synced(unsigned warp, unsigned lanes) = 0;
   // Lanes in the mask of `meeting` have returned. call: how often each lane made this call, and with which mask.
   virtual void lanes_missing(const Meeting& meeting, unsigned warp, const WarpCall& call) = 0;

@@ -369,6 +369,32 @@ bool Block::gone(unsigned thread) const {
   return rank < simt::cursor.next && wait[thread] == Wait::nothing && thread != simt::cursor.current;
 }
 
+std::vector<CodePlace> places_on_stack(unsigned thread) {
+  constexpr std::size_t most = 16;
+  std::vector<CodePlace> found;
+  const Worker& worker = *this_worker;
+  const Module* module = worker.job->module;
+  if (!module || !worker.block || thread >= worker.block->count) return found;
+  const bool runs = thread == cursor.current;
+  const Fiber* fiber = runs ? worker.fiber : worker.block->fiber[thread];
+  const void* low = runs ? __builtin_frame_address(0) : worker.block->stack[thread];
+  if (!fiber || low < fiber->low || low >= fiber->top) return found;
+  for (auto* at = static_cast<const std::uintptr_t*>(low);
+       reinterpret_cast<const char*>(at) < fiber->top && found.size() < most; ++at)
+    if (module->contains(*at)) found.push_back({module->path, *at - 1 - module->base});
+  return found;
+}
+
+namespace {
+// Returns a thread that is in the call of this line: the running one, or one that waits there.
+unsigned thread_in_call(const Block& block, int line) {
+  if (cursor.current < block.count) return cursor.current;
+  for (unsigned t = 0; t < block.count; ++t)
+    if (block.wait[t] != Wait::nothing && block.wait[t] != Wait::ready && block.line[t] == line) return t;
+  return no_thread;
+}
+}  // namespace
+
 void note_failure(const char* reason, std::string message, int line, unsigned thread) {
   Worker& worker = *this_worker;
   const Launch& launch = *worker.job->launch;
@@ -382,6 +408,7 @@ void note_failure(const char* reason, std::string message, int line, unsigned th
   fault.in_thread = true;
   fault.block = blockIdx;
   fault.thread = {thread % shape.x, thread / shape.x % shape.y, thread / (shape.x * shape.y)};
+  if (worker.block) fault.code = places_on_stack(thread_in_call(*worker.block, line));  // they tell the line's file
   record(std::move(fault));
   worker.job->cancelled = true;
 }

@@ -183,6 +183,9 @@ void run_cooperative(Worker& worker, Job& job);
 [[noreturn]] void leave_kernel(Worker& worker);                 // back to the scheduler; the block is abandoned
 void note_failure(const char* reason, std::string message, int line, unsigned thread);   // and cancels the launch
 [[noreturn]] void fail(const char* reason, std::string message, int line, unsigned thread);   // from a fiber
+// Returns the places in the kernel's code to which a thread will return, the innermost first; the running thread, or one
+// that waits. Words that only look like such addresses are among them.
+std::vector<CodePlace> places_on_stack(unsigned thread);
 std::string coordinates(unsigned linear, const dim3& block);
 
 // collectives.cpp

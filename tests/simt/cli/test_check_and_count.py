@@ -146,6 +146,56 @@ def test_a_crash_in_another_thread_is_reported(simt):
         assert done.returncode != 0 and "Host code crashed in a thread that the program had started" in done.stderr
 
 
+INCLUDED = """
+#include <cassert>
+
+__device__ inline void visit(int* out, int which) {
+  int at = threadIdx.x;
+  if (which == 0) assert(__shfl_sync(0xffffffff, at, 3) == 5 &&
+                         "the lane");
+  if (which == 1 && at < 16) __syncthreads();
+  if (which == 2) at = __shfl_sync(0x1, at, 0);
+  if (which == 3) __trap();
+  if (which == 4 && at < 16) at = __shfl_down_sync(0xffffffff, at, 16);
+  if (which == 5) at = __shfl_down_sync(0xffffffff, at, 30);
+  out[at] = at;
+}
+"""
+INCLUDES = """
+#include "visit.cuh"
+template <class... Outs> __global__ void all(int which, Outs*... outs) { (visit(outs, which), ...); }
+int main(int argc, char** argv) {
+  int *a, *b;
+  cudaMalloc(&a, 128);
+  cudaMalloc(&b, 64);
+  all<<<1, atoi(argv[2])>>>(atoi(argv[1]), a, b);
+  cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "which, threads, check, line, words",
+    [
+        (0, 32, "device_assert", 6, """The assertion `__shfl_sync(0xffffffff, at, 3) == 5 && "the lane"` in line"""),
+        (1, 32, "barrier_divergence", 8, ""),
+        (2, 32, "warp_divergence", 9, ""),
+        (3, 32, "device_assert", 10, ""),
+        (4, 32, "warp_divergence", 11, "but has returned from the kernel without this call"),
+        (5, 31, "warp_divergence", 12, "but does not exist: the block has only 31 threads"),
+        (6, 17, "out_of_bounds", 13, "element 16 of `outs`"),
+    ],
+)
+def test_what_fails_in_an_included_file_is_located_there(simt, tmp_path, which, threads, check, line, words):
+    """Do finding and error name the included file, and in the words of the source what failed?"""
+    files = {"visit.cuh": INCLUDED, "a.cu": "#include <cstdlib>" + INCLUDES}
+    done = simt("check", "--json", "found.json", "a.cu", str(which), str(threads), files=files)
+    found = json.loads((tmp_path / "found.json").read_text())
+    finding = next(f for f in found["findings"] if f["check"] == check)
+    assert (finding["source"], finding["line"]) == ("visit.cuh", line) and words in finding["message"], done.stderr
+    assert found["failure"] is None or f"visit.cuh line {line})" in found["failure"]
+
+
 @pytest.mark.slow
 def test_check_of_a_model(simt):
     """Does `simt check FILE.py` call the model and name its defect?"""
