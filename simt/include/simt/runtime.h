@@ -67,6 +67,7 @@ SIMT_API void thread_ended(unsigned linear);  // in a block where some have wait
 struct Argument {
   const void* pointer;  // null for an argument that is no pointer
   std::size_t element;  // bytes of what it points to
+  const bool* padding = nullptr;  // of each of these bytes: whether it is padding; null if none is, or it is not known
 };
 
 struct Launch {
@@ -88,13 +89,39 @@ SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) {
   return value;
 }
 
+#if defined(SIMT_CHECK) && defined(__has_builtin)
+#if __has_builtin(__builtin_clear_padding)
+#define SIMT_KNOWS_PADDING
+#endif
+#endif
+
+// Returns Argument::padding for pointers to a type.
+template <class T>
+const bool* padding_of() {
+#ifdef SIMT_KNOWS_PADDING
+  if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T> && sizeof(T) <= 1024) {
+    static bool is_padding[sizeof(T)];
+    static const bool any = [] {
+      alignas(T) unsigned char bytes[sizeof(T)];
+      bool found = false;
+      for (unsigned char& byte : bytes) byte = 1;
+      __builtin_clear_padding((T*)bytes);
+      for (std::size_t i = 0; i < sizeof(T); ++i) found |= is_padding[i] = bytes[i] == 0;
+      return found;
+    }();
+    return any ? is_padding : nullptr;
+  }
+#endif
+  return nullptr;
+}
+
 template <class T>
 SIMT_INLINE Argument argument_of(const T&) {
   return {nullptr, 0};
 }
 template <class T>
 SIMT_INLINE Argument argument_of(T* const& pointer) {
-  return {(const void*)pointer, sizeof(T)};
+  return {(const void*)pointer, sizeof(T), padding_of<std::remove_cv_t<T>>()};
 }
 SIMT_INLINE Argument argument_of(void* const& pointer) { return {pointer, 1}; }
 SIMT_INLINE Argument argument_of(const void* const& pointer) { return {pointer, 1}; }
@@ -272,8 +299,14 @@ SIMT_INLINE unsigned lane() { return cursor.current % 32; }
 template <class T>
 SIMT_INLINE void local(T& variable, const char* name) {
 #ifdef SIMT_CHECK
-  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+  if constexpr (std::is_trivially_default_constructible_v<T> && std::is_trivially_copyable_v<T> &&
+                !std::is_const_v<T>) {
     mark_local((void*)&variable, sizeof variable, name);
+#ifdef SIMT_KNOWS_PADDING
+    if constexpr (std::is_class_v<std::remove_all_extents_t<T>>)
+      __builtin_clear_padding((std::remove_cv_t<T>*)&variable);  // nothing writes it, and a copy reads it
+#endif
+  }
 #else
   (void)variable, (void)name;
 #endif

@@ -228,6 +228,7 @@ class Checker final : public CheckObserver {
   void misaligned(const Region& region, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access,
                  const void* code);
+  bool is_padding(const Region& region, std::uintptr_t address, std::size_t bytes) const;
   // Looks for races of an access, then notes it in the cells [from, to] that it touches.
   void look(std::size_t index, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void note_atomic_write(std::size_t index, std::size_t at, bool shared, std::uint64_t mine);

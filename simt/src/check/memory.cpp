@@ -103,6 +103,20 @@ static bool looks_unwritten(const Region& region, std::uintptr_t address, std::u
   return alike[0] >= 2 && alike[1] >= 2 && alike[0] + alike[1] >= 6;
 }
 
+// Returns whether these bytes are padding in the elements of an array to which an argument of the kernel points.
+bool Checker::is_padding(const Region& region, std::uintptr_t address, std::size_t bytes) const {
+  for (unsigned i = 0; i < launch().argument_count; ++i) {
+    const Argument& argument = launch().arguments[i];
+    const auto array = reinterpret_cast<std::uintptr_t>(argument.pointer);
+    if (!argument.padding || array < region.base || array >= region.base + region.bytes) continue;
+    const std::size_t size = argument.element, first = (address - array % size + size) % size;
+    bool all = true;
+    for (std::size_t k = 0; k < bytes; ++k) all = all && argument.padding[(first + k) % size];
+    if (all) return true;
+  }
+  return false;
+}
+
 // Reports a read of memory that was never written. For shared memory the cells record this; other memory still holds
 // the poison.
 void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes,
@@ -130,7 +144,7 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
     for (std::size_t at = (address + 3) / 4 * 4; bytes >= 4 && at + 4 <= address + bytes; at += 4) {
       std::uint32_t word;
       std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
-      count(word == poison, at);
+      count(word == poison && !is_padding(region, at, sizeof word), at);
     }
   }
   if (missing == 0) return;
