@@ -471,13 +471,16 @@ _CAUSES = {
 def _put_in_order(found: list[Finding]) -> list[Finding]:
     """Sort findings by CHECKS, but those that are consequences after all others, as they occurred."""
     rank = {name: i for i, name in enumerate(CHECKS)}
-    began: dict[str, int] = {}  # when an error of each check was seen first
-    for f in found:
-        if f.severity == "error":
-            began[f.check] = min(f.first, began.get(f.check, f.first))
+    errors = [f for f in found if f.severity == "error"]
 
     def is_consequence(f: Finding) -> bool:
-        return any(began.get(cause, f.first) < f.first for cause in _CAUSES.get(f.check, ()))
+        """Return whether an error may be its cause: one before it, and for a bad access also in a line before."""
+        return any(
+            c.check in _CAUSES.get(f.check, ())
+            and c.first < f.first
+            and (f.check == "int_overflow" or (c.source == f.source and c.line <= f.line))
+            for c in errors
+        )
 
     def place(f: Finding) -> tuple:
         late = is_consequence(f)

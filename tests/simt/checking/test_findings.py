@@ -96,6 +96,8 @@ def test_what_follows_from_a_wrong_value_comes_behind_it(cause, echo):
     assert [f.check for f in late] == [cause, echo]
     early = findings._put_in_order([make(cause, 5), make(echo, 4)])
     assert [f.check for f in early] == [echo, cause]
+    below = findings._put_in_order([make(echo, 5), make(cause, 4, line=2)])
+    assert ([f.check for f in below] == [echo, cause]) == (echo != "int_overflow")
     warning = replace(make(cause, 4), severity="warning")
     assert [f.check for f in findings._put_in_order([warning, make(echo, 5)])] == [echo, cause]
 
