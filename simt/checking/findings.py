@@ -212,6 +212,7 @@ _NOUN = {"read": "read", "write": "write", "atomic": "update", "copy": "copy"}
 _UNDER_WAY = "copy under way"
 _INDEXES = "uses index"
 _GUARD = "Check the index before the access."
+_SAME_WARP = " Being in one warp does not order them."
 _AWAIT = "Wait for the copy, then call `__syncthreads()`."
 
 
@@ -323,13 +324,15 @@ def _describe_race(raw: dict) -> str:
         return f"{line}. Blocks run in any order. {remedy}"
     if raw.get("in_loop"):
         remedy = _order_passes((raw["line"], raw["what"]), (raw["other_line"], what))
+        if _are_in_one_warp(raw["thread"], thread):
+            remedy += _SAME_WARP
     elif "atomic" in (raw["what"], what):
         remedy = "Only one of the two is atomic. Make both atomic, or put a `__syncthreads()` between the two."
     else:
         is_one_line = 0 < raw["line"] == raw["other_line"]
         remedy = _order_accesses(raw["what"], what, is_one_line)
         if _are_in_one_warp(raw["thread"], thread) and not (is_one_line and raw["what"] == what):
-            remedy += " Being in one warp does not order them."
+            remedy += _SAME_WARP
     return f"{line} without a barrier in between. {remedy}"
 
 
