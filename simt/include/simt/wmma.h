@@ -188,8 +188,9 @@ SIMT_INLINE void check_lanes(const simt::Exchange& met, const char* what, int li
   const unsigned lane = (unsigned)__builtin_ctz(~met.present), threads = blockDim.x * blockDim.y * blockDim.z;
   if (simt::linear_thread() / 32 * 32 + lane < threads)
     against_rules("warp_divergence", "all 32 lanes of the warp, but lane %u has returned.", what, line, lane);
-  against_rules("warp_divergence", "all 32 lanes of the warp, but lane %u does not exist: the block has only %u threads.",
-                what, line, lane, threads);
+  against_rules("warp_divergence",
+                "all 32 lanes of the warp, but lane %u does not exist: the block has only %u threads.", what, line,
+                lane, threads);
 }
 
 // CUDA C++ Programming Guide, "Warp matrix functions", on load_matrix_sync.
