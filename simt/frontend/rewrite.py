@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from simt.frontend.declarations import Kernel
 from simt.frontend.dropped_calls import mark_dropped
+from simt.frontend.hidden_casts import hide_casts
 from simt.frontend.launches import rewrite_launches, rewrite_pointer_launches
 from simt.frontend.local_marks import mark_locals
 from simt.frontend.ptx import translate
@@ -74,6 +75,7 @@ def rewrite(
     store_whole(tokens)
     if checked:
         _call_copies(tokens)
+        hide_casts(tokens, source)
         mark_locals(tokens, source)
         mark_dropped(tokens, source)
     if unrolled:

@@ -115,6 +115,25 @@ const bool* padding_of() {
   return nullptr;
 }
 
+// See simt/frontend/hidden_casts.py. `(T*)p` becomes `(T*)(Hidden)p`, which converts whatever a cast to a pointer does.
+struct Hidden {
+  const volatile void* pointer;
+  template <class S>
+  SIMT_INLINE explicit Hidden(S&& value) : pointer((const volatile void*)value) {
+    __asm__("" : "+r"(pointer));
+  }
+  template <class T>
+  SIMT_INLINE operator T*() const {
+    return (T*)pointer;
+  }
+};
+template <class T, class S>
+SIMT_INLINE T hidden_cast(S&& value) {
+  T pointer = reinterpret_cast<T>(value);
+  __asm__("" : "+r"(pointer));
+  return pointer;
+}
+
 template <class T>
 SIMT_INLINE Argument argument_of(const T&) {
   return {nullptr, 0};

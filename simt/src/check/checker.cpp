@@ -119,6 +119,8 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   const auto low = reinterpret_cast<std::uintptr_t>(fiber->low), top = reinterpret_cast<std::uintptr_t>(fiber->top);
   if (address - low < top - low) {
     const Region stack{low, top - low, Slot::local};
+    if (!(access & as_bytes) && (bytes & (bytes - 1)) == 0 && address & (bytes - 1))
+      misaligned(stack, address, bytes, access, code);
     if (!(access & writing)) unwritten(stack, nullptr, address, bytes, access, code);
     const auto arena = reinterpret_cast<std::uintptr_t>(worker_.stacks);
     if (address - arena < worker_.stacks_bytes)
@@ -172,12 +174,20 @@ void Checker::misaligned(const Region& region, std::uintptr_t address, std::size
   finding.what = verb(access);
   locate(finding, code);
   name(finding, region, address, bytes);
+  Region array = region;
+  if (region.kind == Slot::local) {
+    // A GPU's stack aligns a small array better than this one, so only the place within the variable counts.
+    const LocalVariable variable = name_local(finding, address);
+    array.base = variable.base;
+    array.bytes = variable.bytes;
+    if ((address - array.base) % bytes == 0 || array.bytes == 0) return;
+  }
   finding.type = std::to_string(bytes);
-  finding.column = static_cast<int>(address & (bytes - 1));
-  if (const auto at = address - region.base; at % finding.element) {  // within an element: in bytes, then
+  finding.column = static_cast<int>((region.kind == Slot::local ? address - array.base : address) % bytes);
+  if (const auto at = address - array.base; at % finding.element) {  // within an element: in bytes, then
     finding.element = 1;
     finding.index = static_cast<std::int64_t>(at);
-    finding.elements = region.bytes;
+    finding.elements = array.bytes;
   }
   add_finding(std::move(finding));
 }

@@ -241,6 +241,7 @@ class Checker final : public CheckObserver {
   bool under_way(const Cell& cell) const {
     return key::clock(cell.elsewhere) >= key::clock(state_.began) && cell.elsewhere;
   }
+  LocalVariable name_local(Finding& finding, std::uintptr_t address) const;
   void release_held(std::uintptr_t address, bool confirmed);
   void report_held();
   Handovers::Moment now() const;

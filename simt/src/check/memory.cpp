@@ -154,17 +154,7 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
   finding.warning = missing < all;       // a struct that is copied whole may have padding
   locate(finding, code);
   name(finding, region, first, bytes);
-  if (region.kind == Slot::local) {
-    finding.elements = 0;
-    for (unsigned i = 1; i <= std::size(locals_); ++i) {
-      const LocalVariable& variable = locals_[(next_local_ - i) % std::size(locals_)];
-      if (first - variable.base >= variable.bytes) continue;
-      finding.array = variable.name;
-      finding.index = static_cast<std::int64_t>((first - variable.base) / finding.element);
-      finding.elements = variable.bytes / finding.element;
-      break;
-    }
-  }
+  if (region.kind == Slot::local) name_local(finding, first);
   add_finding(std::move(finding));
 }
 
@@ -179,6 +169,21 @@ bool Checker::ignorable(std::uintptr_t address) const {
 }
 
 // ---- local variables ----
+
+// Adds the local variable at an address to a finding, and returns it; of 0 bytes if none is known.
+Checker::LocalVariable Checker::name_local(Finding& finding, std::uintptr_t address) const {
+  finding.index = 0;
+  finding.elements = 0;
+  for (unsigned i = 1; i <= std::size(locals_); ++i) {
+    const LocalVariable& variable = locals_[(next_local_ - i) % std::size(locals_)];
+    if (address - variable.base >= variable.bytes) continue;
+    finding.array = variable.name;
+    finding.index = static_cast<std::int64_t>((address - variable.base) / finding.element);
+    finding.elements = variable.bytes / finding.element;
+    return variable;
+  }
+  return {};
+}
 
 void Checker::declared(std::uintptr_t variable, std::size_t bytes, const char* name) {
   locals_[next_local_++ % std::size(locals_)] = {variable, bytes, name};
