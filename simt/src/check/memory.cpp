@@ -117,12 +117,30 @@ bool Checker::is_padding(const Region& region, std::uintptr_t address, std::size
   return false;
 }
 
+// Returns whether this launch wrote a part of a word of global memory only: the other half holds the poison, and was not
+// written. Without the record of writes a half with the poison's value would be no evidence.
+static bool partly_written(const Region& region, const Checker::Shadow& shadow, std::uintptr_t word) {
+  if (!shadow.cells || shadow.shift == 2) return false;
+  auto written = [&](std::uintptr_t half) {
+    const std::size_t from = (half - region.base) >> shadow.shift, to = (half + 1 - region.base) >> shadow.shift;
+    return shadow.cells[from].write != 0 || shadow.cells[to].write != 0;
+  };
+  auto is_poison = [](std::uintptr_t half) {
+    std::uint16_t value;
+    std::memcpy(&value, reinterpret_cast<const void*>(half), 2);
+    return value == static_cast<std::uint16_t>(global_poison);
+  };
+  for (const std::uintptr_t half : {word, word + 2})
+    if (is_poison(half) && !written(half) && written(half ^ 2)) return true;
+  return false;
+}
+
 // Reports a read of memory that was never written. For shared memory the cells record this; other memory still holds
 // the poison.
 void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes,
                         unsigned access, const void* code) {
   std::size_t missing = 0, all = 0;
-  std::uintptr_t first = 0;
+  std::uintptr_t first = 0, part = 0;  // part: the first word of which only a part was written
   auto count = [&](bool is_missing, std::uintptr_t at) {
     ++all;
     if (is_missing && missing++ == 0) first = at;
@@ -145,9 +163,12 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
       std::uint32_t word;
       std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
       count(word == poison && !is_padding(region, at, sizeof word), at);
+      // A struct that is copied as bytes may have padding.
+      if (missing == 0 && part == 0 && shadow && !(access & as_bytes) && partly_written(region, *shadow, at)) part = at;
     }
   }
-  if (missing == 0) return;
+  if (missing == 0 && part == 0) return;
+  if (missing == 0) first = part;
   Finding finding;
   finding.check = "uninitialized";
   finding.what = verb(access);

@@ -37,6 +37,15 @@ inline bool holds_poison(const void* address, std::uint32_t pattern) {
   }
 }
 
+// Returns whether a half of a word holds the poison, which a write of the other half has left there.
+template <unsigned bytes>
+inline bool holds_half_poison(const void* address, std::uint32_t pattern) {
+  bool found = false;
+  for (unsigned at = 0; bytes >= 4 && at < bytes; at += 2)
+    found |= load<std::uint16_t>(static_cast<const char*>(address) + at) == static_cast<std::uint16_t>(pattern);
+  return found;
+}
+
 // Checks an access to the memory that its site accessed before. check_access handles every unclear case in full.
 template <unsigned bytes, bool write>
 __attribute__((noinline)) void check_in_place(const void* address, const void* code) {
@@ -47,6 +56,8 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
   if (__builtin_expect(bytes >> shift == 0, 0)) return check_access(address, bytes, write, code);
   const bool shared = slot.kind == Slot::shared;
   if (!write && !shared && __builtin_expect(holds_poison<bytes>(address, global_poison), 0))
+    return check_access(address, bytes, write, code);
+  if (!write && !shared && __builtin_expect(shift < 2, 0) && holds_half_poison<bytes>(address, global_poison))
     return check_access(address, bytes, write, code);
   const std::uint64_t me = cursor.current;
   const std::uint64_t clock = state.clock, began = shared ? state.began : state.began_global;
