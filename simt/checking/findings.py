@@ -150,7 +150,7 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
     by_compiler = raw["check"] == "int_overflow" or raw["what"] == "index"  # which knows file and line
     places = [] if by_compiler else [lines.get(p) for p in raw["places"]]
     source, line = choose_place(places, raw["file"], raw["line"])
-    if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere"):
+    if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere", "variable"):
         return None  # an access by simt's own headers
     common: dict[str, Any] = {
         "check": raw["check"],
@@ -275,6 +275,21 @@ def _describe_illegal_address(raw: dict) -> str:
         return (
             f"{who} {verb} at {address:#x}, which is not a valid address. Check the index and the pointer: the index "
             "is far out of range or overflowed, or the pointer was never set."
+        )
+    if raw["message"] == "constant":
+        return (
+            f"{who} {verb} {_name_element(raw)}, a variable in constant memory, which kernels can only read. Write it "
+            "on the host with `cudaMemcpyToSymbol`, or declare it `__device__`."
+        )
+    if raw["message"] == "variable":
+        return (
+            f"{who} {verb} {_name_array(raw)}, a variable of the host, which a GPU cannot reach. Pass its value or a "
+            "pointer to device memory to the kernel, or declare it `__device__`."
+        )
+    if raw["array"]:
+        return (
+            f"{who} {verb} through {_name_array(raw)}, which points to host memory. A GPU cannot reach it: pass a "
+            "pointer to device memory, and copy the data there with `cudaMemcpy`."
         )
     return (
         f"{who} {verb} host memory, or an address at which nothing is allocated. A GPU cannot reach it: pass a pointer "

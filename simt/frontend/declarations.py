@@ -162,3 +162,67 @@ def find_constants(tokens: list[Token]) -> list[str]:
             declared = next((j for j, t in enumerate(part) if t.text == "=" and t.kind == "mark"), len(part))
             names += [name] if (name := find_declared_name(part[:declared])) else []
     return names
+
+
+# ---- variables of the host ----
+
+_OF_THE_GPU = {"__device__", "__constant__", "__managed__", "__shared__", "__global__"}
+_NO_VARIABLE = {"typedef", "using", "extern", "friend", "static_assert", "constexpr", "concept", "thread_local"}
+
+
+def find_host_variables(tokens: list[Token], directives: dict[int, int]) -> list[str]:
+    """Return the names of the variables that the source defines outside of functions and types for the host.
+
+    A definition in which a macro of the source may stand for __device__ does not count.
+    """
+    of_the_gpu = _OF_THE_GPU | _find_gpu_macros(tokens, directives)
+    names, on_gpu, statement = [], set(), []
+    i = -1
+    while (i := find_next(tokens, i)) >= 0:
+        if i in directives:
+            continue
+        token = tokens[i]
+        if token.kind == "mark" and token.text == "{":
+            words = {t.text for t in statement}
+            if "namespace" in words or ("extern" in words and any(t.text == '"C"' for t in statement)):
+                statement = []
+                continue
+            i = find_closing(tokens, i)
+            if i < 0:
+                break
+            if any(t.text == "(" for t in statement) and "=" not in words:
+                statement = []  # the body of a function
+        elif token.text == ";" and token.kind == "mark":
+            if any(t.text in of_the_gpu for t in statement):
+                on_gpu.update(_find_defined(statement))
+            else:
+                names += _find_defined(statement)
+            statement = []
+        elif token.text != "}":
+            statement.append(token)
+    return [name for name in names if name not in on_gpu]  # the runtime compares names without their namespaces
+
+
+def _find_gpu_macros(tokens: list[Token], directives: dict[int, int]) -> set[str]:
+    """Return the names of the macros whose text holds one of CUDA's qualifiers."""
+    return {
+        get_text(tokens, find_next(tokens, find_next(tokens, hash_at)))
+        for i, hash_at in directives.items()
+        if tokens[i].text in _OF_THE_GPU
+    }
+
+
+def _find_defined(statement: list[Token]) -> list[str]:
+    """Return the names of the variables that a statement outside of functions defines."""
+    words = {t.text for t in statement if t.kind == "word"}
+    if words & _NO_VARIABLE:
+        return []
+    if words & {"struct", "class", "union", "enum"} and len(words) < 3:
+        return []
+    names = []
+    for part in split_at_commas(statement):
+        value = next((j for j, t in enumerate(part) if t.text == "=" and t.kind == "mark"), len(part))
+        if any(t.text == "(" for t in part[:value]):
+            continue  # a function, or a pointer to one
+        names += [name] if (name := find_declared_name(part[:value])) else []
+    return names

@@ -44,6 +44,7 @@ class Rewritten:
     kernels: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # static variables in shared memory
     constants: list[str] = field(default_factory=list)  # variables in constant memory
+    host: list[str] = field(default_factory=list)  # variables that only the host can use
     ptx: int = 0  # the compute capability, times 10, that its inline PTX needs; 0: no inline PTX
 
 
@@ -86,7 +87,8 @@ def rewrite(
     for bracket in ends:
         bracket.text += " = {}" if bracket.text == "]" else ""
     ptx = translate(tokens, source)  # last: its operands may contain anything that the passes above rewrite
-    return Rewritten(source, _join(tokens, source), list(source.kernels), shared, source.constants, ptx)
+    text = _join(tokens, source)
+    return Rewritten(source, text, list(source.kernels), shared, source.constants, source.host_variables, ptx)
 
 
 def _join(tokens: list[Token], source: Source) -> str:

@@ -6,7 +6,7 @@ import threading
 from functools import cached_property
 
 from simt.errors import Diagnostic
-from simt.frontend.declarations import Kernel, find_bodies, find_constants, find_kernels
+from simt.frontend.declarations import Kernel, find_bodies, find_constants, find_host_variables, find_kernels
 from simt.frontend.tokens import Token, find_directives, find_next, get_text, join_launch_marks, tokenize
 
 
@@ -87,6 +87,11 @@ class Source:
     def constants(self) -> list[str]:
         """The names of the variables in constant memory."""
         return find_constants(self.tokens)
+
+    @cached_property
+    def host_variables(self) -> list[str]:
+        """The names of the variables outside of functions that only the host can use."""
+        return find_host_variables(self.tokens, self.directives)
 
     @cached_property
     def has_main(self) -> bool:

@@ -138,8 +138,7 @@ def make(paths: Sequence[Path], choices: Choices | None = None, wait: Callable[[
     rewritten = [r for part in parts for r in part.rewritten]
     kernels = {name: kernel for part in parts for name, kernel in part.kernels.items()}
     shared = list(dict.fromkeys(name for r in rewritten for name in r.shared))
-    constants = [c for r in rewritten for c in r.constants]
-    ends = units.declare_names(list(kernels), shared, constants) + _format_heads(kernels) + _TAIL
+    ends = units.declare_names(list(kernels), shared, rewritten) + _format_heads(kernels) + _TAIL
     compiled = [part.unit for part in parts]
     if len(parts) == 1 and compiled[0].header:
         compiled = [replace(compiled[0], text=compiled[0].text + ends)]

@@ -96,7 +96,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
             include_ptx(cuda)
             + bound
             + _choose_macros(cuda, mode)
-            + declare_names(kernels, shared, [c for r in cuda for c in r.constants])
+            + declare_names(kernels, shared, cuda)
             + _mark_lines(cuda)
         )
         lines = number_lines(sources.parsed_cuda)
@@ -198,9 +198,18 @@ def make_binding(functions: dict[str, str] | None, cpp: list[str]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def declare_names(kernels: list[str], shared: list[str], constants: list[str]) -> str:
-    """Return the text that passes the names of kernels, static shared variables and constants to the runtime."""
-    texts = {"simt_kernel_names": kernels, "simt_shared_names": shared, "simt_constant_names": constants}
+def declare_names(kernels: list[str], shared: list[str], rewritten: list[Rewritten]) -> str:
+    """Return the text that passes the names of kernels and of variables to the runtime: those of static shared
+    variables, constants, and the host's own.
+    """
+    constants = [name for r in rewritten for name in r.constants]
+    host = [name for r in rewritten for name in r.host]
+    texts = {
+        "simt_kernel_names": kernels,
+        "simt_shared_names": shared,
+        "simt_constant_names": constants,
+        "simt_host_names": host,
+    }
     return '#line 1 "names"\n' + "".join(
         f'extern "C" SIMT_API const char {symbol}[]; const char {symbol}[] = "{"".join(n + "," for n in names)}";\n'
         for symbol, names in texts.items()

@@ -139,6 +139,7 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
     if (!found && !module.contains(address) && find_library(reinterpret_cast<const void*>(address), library)) return;
     return outside(address, bytes, access, code);
   }
+  if (found->variable >= 0 && refused(*found, address, bytes, access, code)) return;
   if (!(access & as_bytes) && (bytes & (bytes - 1)) == 0 && address & (bytes - 1))
     misaligned(*found, address, bytes, access, code);
   // A volatile access of global memory is never torn or omitted, so it counts as atomic. In shared memory volatile

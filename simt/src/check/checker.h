@@ -225,6 +225,8 @@ class Checker final : public CheckObserver {
   void remember(std::uintptr_t site, const Slot& slot);
   bool in_heap(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
+  void stop_before_damage(const Region* nearest, const Finding& finding, std::uintptr_t address, std::size_t bytes);
+  bool refused(const Region& region, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void misaligned(const Region& region, std::uintptr_t address, std::size_t bytes, unsigned access, const void* code);
   void unwritten(const Region& region, const Shadow* shadow, std::uintptr_t address, std::size_t bytes, unsigned access,
                  const void* code);

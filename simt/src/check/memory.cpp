@@ -1,4 +1,6 @@
 // Checks the memory of an access: whether the kernel may use it, and whether it was ever written.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -6,6 +8,36 @@
 #include "run/instruction.h"
 
 namespace simt {
+
+// Returns the name of the kernel's parameter that points to host memory below an address, or "".
+static std::string pointing_at(const Launch& launch, std::uintptr_t address) {
+  constexpr std::uintptr_t far = std::uintptr_t(1) << 34;  // a 32-bit index times 8 bytes
+  std::uintptr_t least = far;
+  std::string name;
+  for (unsigned i = 0; i < launch.argument_count; ++i) {
+    const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
+    const Place place = place_of(pointer);
+    if (!pointer || (place.found && pointer - place.base <= place.bytes) || address - pointer >= least) continue;
+    least = address - pointer;
+    name = parameter_name(launch, i);
+  }
+  return name;
+}
+
+// Reports a kernel's write to constant memory, or its access of a variable that only the host can use.
+bool Checker::refused(const Region& region, std::uintptr_t address, std::size_t bytes, unsigned access,
+                      const void* code) {
+  const Variable::Kind kind = job_->module->variables[static_cast<std::size_t>(region.variable)].kind;
+  if (kind == Variable::device || (kind == Variable::constant && !(access & writing))) return false;
+  Finding finding;
+  finding.check = "illegal_address";
+  finding.what = verb(access);
+  finding.message = kind == Variable::constant ? "constant" : "variable";
+  locate(finding, code);
+  name(finding, region, address, bytes);
+  add_finding(std::move(finding));
+  return true;
+}
 
 // Reports an access outside all memory that the kernel may use, with the memory that was probably meant.
 void Checker::outside(std::uintptr_t address, std::size_t bytes, unsigned access, const void* code) {
@@ -54,12 +86,15 @@ void Checker::outside(std::uintptr_t address, std::size_t bytes, unsigned access
   if (address < 65536 || !nearest) {
     finding.check = "illegal_address";
     finding.message = address < 65536 ? "null" : possible(address) ? "host" : "nowhere";
+    if (finding.message == "host") finding.array = pointing_at(launch, address);
     if (!possible(address)) finding.index = static_cast<std::int64_t>(address);
+    if (access & writing) stop_before_damage(nearest, finding, address, bytes);
     return add_finding(std::move(finding));
   }
   name(finding, *nearest, address, bytes);
   if (address + bytes > nearest->base + nearest->bytes && address < nearest->base + nearest->bytes)
     finding.message = "across";
+  if (access & writing) stop_before_damage(nearest, finding, address, bytes);
   add_finding(std::move(finding));
 }
 
@@ -87,6 +122,21 @@ bool Checker::in_heap(std::uintptr_t address, std::size_t bytes, unsigned access
     finding.message = "across";
   add_finding(std::move(finding));
   return true;
+}
+
+// Ends the launch instead of a write to memory of the process itself, which lies next to the static shared arrays or far
+// behind them. Other arrays have fences, and a pointer to host memory leads to the program's own data.
+void Checker::stop_before_damage(const Region* nearest, const Finding& finding, std::uintptr_t address,
+                                 std::size_t bytes) {
+  const Module& module = *job_->module;
+  const bool beside = nearest && nearest->kind == Slot::shared && nearest->array >= 0 &&
+                      !(module.in_thread_block(address) && module.in_thread_block(address + bytes - 1));
+  unsigned char resident;
+  auto* const page = reinterpret_cast<void*>(address / 4096 * 4096);
+  const bool far = finding.message == "host" && finding.array.empty() && mincore(page, 1, &resident) == 0;
+  if (!beside && !far) return;
+  job_->cancelled = true;
+  worker_.abort_pending = true;  // the kernel is left where the check ends
 }
 
 // Returns whether a byte with the poison's value was never written. A single byte may have the value by chance, so the

@@ -70,13 +70,11 @@ const ProbeFunction* probes_of(const Module& module) {
   return symbol_of<ProbeFunction>(module, "simt_probe_functions");
 }
 
-// Variables in constant memory; a comma follows each of the names that the extension lists.
+// Variables in constant memory.
 std::vector<Variable> constants_of(const Module& module) {
   std::vector<Variable> constants;
-  const char* const names = symbol_of<char>(module, "simt_constant_names");
-  const std::string list = names ? std::string(",") + names : "";
   for (const Variable& variable : module.variables)
-    if (list.find("," + variable.name + ",") != std::string::npos) constants.push_back(variable);
+    if (variable.kind == Variable::constant) constants.push_back(variable);
   return constants;
 }
 

@@ -54,6 +54,8 @@ int match(dl_phdr_info* info, std::size_t, void* data) {
     if (const auto& header = info->dlpi_phdr[i]; header.p_type == PT_GNU_RELRO)
       search.module->data_low =
           std::max<std::uintptr_t>(search.module->data_low, info->dlpi_addr + header.p_vaddr + header.p_memsz);
+  for (int i = 0; i < info->dlpi_phnum; ++i)
+    if (info->dlpi_phdr[i].p_type == PT_TLS) search.module->tls_bytes = info->dlpi_phdr[i].p_memsz;
   search.module->base = info->dlpi_addr;
   search.module->low = low;
   search.module->high = high;
@@ -137,8 +139,28 @@ std::vector<SharedArray> shared_arrays(const Module& module, const std::vector<s
   return arrays;
 }
 
+// Returns the names that the extension lists in a text of its own, with a comma before and after each.
+std::string listed(const Module& module, const Symbols& symbols, const char* text) {
+  for (std::size_t i = 0; i < symbols.count; ++i)
+    if (symbols.first[i].st_shndx != SHN_UNDEF && std::strcmp(symbols.name(symbols.first[i]), text) == 0)
+      return std::string(",") + reinterpret_cast<const char*>(module.base + symbols.first[i].st_value);
+  return "";
+}
+
+Variable::Kind kind_of(const Module& module, const Variable& variable, const std::string& constants,
+                       const std::string& hosts) {
+  const std::string name = "," + variable.name + ",";
+  if (constants.find(name) != std::string::npos) return Variable::constant;
+  // What cannot be written, such as a const variable, the compiler also takes for its value in device code.
+  const std::uintptr_t at = module.base + variable.offset;
+  const bool writable = at >= module.data_low && at < module.data_high;
+  return writable && hosts.find(name) != std::string::npos ? Variable::host : Variable::device;
+}
+
 std::vector<Variable> variables_of(const Module& module) {
   const Symbols symbols(module.path);
+  const std::string constants = listed(module, symbols, "simt_constant_names"),
+                    hosts = listed(module, symbols, "simt_host_names");
   std::vector<Variable> variables;
   for (std::size_t i = 0; i < symbols.count; ++i) {
     const auto& symbol = symbols.first[i];
@@ -156,6 +178,8 @@ std::vector<Variable> variables_of(const Module& module) {
                          : split == std::string::npos ? text
                                                       : text.substr(split + 2),
                          symbol.st_value, symbol.st_size});
+    const bool local = std::strncmp(name, "_ZZ", 3) == 0;  // a static variable of a function
+    if (!own && !local) variables.back().kind = kind_of(module, variables.back(), constants, hosts);
   }
   return variables;
 }
@@ -267,6 +291,11 @@ std::string base_name(const std::string& function) {
 char* Module::address_of(const SharedArray& array) const {
   std::size_t index[2] = {tls_id, array.offset};
   return static_cast<char*>(__tls_get_addr(index));
+}
+
+bool Module::in_thread_block(std::uintptr_t address) const {
+  std::size_t index[2] = {tls_id, 0};
+  return tls_bytes && address - reinterpret_cast<std::uintptr_t>(__tls_get_addr(index)) < tls_bytes;
 }
 
 bool find_library(const void* symbol, Module& module) {

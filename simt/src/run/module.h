@@ -20,10 +20,13 @@ struct SharedArray {
   std::size_t bytes;
 };
 
-// A variable of the extension itself, __device__ or __constant__ in the source.
+// A variable of the extension itself.
 struct Variable {
+  // As it is declared. Kernels cannot write constants, and cannot use variables of the host.
+  enum Kind : std::uint8_t { device, constant, host };
   std::string name;  // empty for one of the compiler's or of a header's
   std::size_t offset, bytes;
+  Kind kind = device;
 };
 
 // The facts about a kernel that a launch through a pointer cannot get from the pointer.
@@ -39,6 +42,7 @@ struct Module {
   std::uintptr_t low, high;  // its mapped range
   std::uintptr_t data_low = 0, data_high = 0;  // the writable part of it
   std::size_t tls_id;
+  std::size_t tls_bytes = 0;  // of a thread's block of shared arrays
   std::vector<SharedArray> shared;
   std::vector<SharedArray> guards;  // the compiler's own, of shared arrays of class type
   std::vector<std::string> kernels;
@@ -48,6 +52,7 @@ struct Module {
 
   bool contains(std::uintptr_t address) const { return address >= low && address < high; }
   char* address_of(const SharedArray& array) const;  // the calling thread's copy
+  bool in_thread_block(std::uintptr_t address) const;  // among the calling thread's shared arrays, or between them
 };
 
 bool find_library(const void* symbol, Module& module);  // finds the mapping of the library that contains `symbol`
