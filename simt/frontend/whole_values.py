@@ -6,6 +6,8 @@ result of a function, both compilers make one store.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from simt.frontend.tokens import Token, find_angle_start, find_closing, find_next, find_opening, get_text
 
 _CONTROL = ("if", "for", "while", "switch", "constexpr")
@@ -25,9 +27,17 @@ def store_whole(tokens: list[Token]) -> None:
         left = tokens[start:i]
         if left[0].text != "*" and not any(t.text in ("[", "->") for t in left):
             continue
+        if left[0].kind == "word" and _declares_pointers(left):
+            continue
         words = "".join(" " if t.kind in ("space", "comment") else t.text for t in left).strip()
         token.text, token.kind = f"= ::simt::whole<decltype({words})>(", "rewritten"
         tokens[end].text, tokens[end].kind = "})", "rewritten"
+
+
+def _declares_pointers(left: list[Token]) -> bool:
+    """Return whether this is the declaration of pointers to functions: `void (*table[])(int)`."""
+    texts = [t.text for t in left if t.kind not in ("space", "comment")]
+    return texts[1:3] == ["(", "*"] and texts[-1] == ")" and (")", "(") in pairwise(texts)
 
 
 def _find_left_start(tokens: list[Token], i: int) -> int:

@@ -189,6 +189,8 @@ def test_words_for_the_gpu_become_words_for_the_cpu(torch_words, cpu_words):
         ("const float4* p = {};", None),
         ("T* q[2] = {};", None),
         ("std::map<int, T*> m[3] = {};", None),
+        ("void (*table[])(float*, int) = {k, l<float>};", None),
+        ("at(*i)[0] = {1};", "at(*i)[0]"),
         ("v = {1, 2};", None),
         ("if (a[i] == b) {}", None),
         ("auto [a, b] = {1, 2};", None),
