@@ -232,6 +232,28 @@ def _format_launch_head(expression: str, name: str, kernel: Kernel | None, typed
     return f"::simt::launch({site}, {pointer}[&](const auto&... simt_a) {{ {expression}(simt_a...); }}, ::simt::config("
 
 
+def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
+    """Wrap kernels that are cast to void* in erase(…), which keeps their parameters' types for the nodes of graphs."""
+    for i, token in enumerate(tokens):
+        if token.text != "(" or token.kind != "mark":
+            continue
+        end = find_closing(tokens, i)
+        if end < 0 or flatten(tokens[i : end + 1]).replace(" ", "") != "(void*)":
+            continue
+        first = find_next(tokens, end)
+        first = find_next(tokens, first) if get_text(tokens, first) in ("&", "(") else first
+        kernel = kernels.get(get_text(tokens, first))
+        if kernel is None or tokens[first].kind != "word":
+            continue
+        after = find_next(tokens, first)
+        last = find_angle_end(tokens, after) if get_text(tokens, after) == "<" else first
+        if last < 0 or get_text(tokens, find_next(tokens, last)) == "(":
+            continue
+        names = ",".join(kernel.parameters)
+        tokens[first].text = "::simt::erase(" + tokens[first].text
+        tokens[last].text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'
+
+
 def rewrite_pointer_launches(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
     """Replace the cast in cudaLaunchKernel((void*)kernel, …) by named(kernel, …), which keeps the type and the name."""
     for i, token in enumerate(tokens):

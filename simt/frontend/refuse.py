@@ -99,7 +99,9 @@ _PATTERNS = [
         r"cuda((Bind|Unbind)Texture|BindSurface|Get(Texture|Surface)Reference|GetTextureAlignment)\w*": (
             "texture references"
         ),
-        r"cudaGraph(?!ics)\w*|cudaStream(BeginCapture|EndCapture|IsCapturing|GetCaptureInfo)\w*": "CUDA graphs",
+        r"cudaGraph\w*(MemAlloc|MemFree|Conditional|Event\w*Node|ExternalSemaphore|Attribute|Clone|DebugDot|Params_t)\w*"
+        r"|cudaGraph(AddNode|NodeParams|GetEdges|GetRootNodes|DestroyNode|RemoveDependencies|ExecMem\w+|ExecHost\w+)"
+        r"|cudaStream(GetCaptureInfo|UpdateCaptureDependencies|BeginCaptureToGraph)\w*": "this part of CUDA graphs",
         r"cudaGraphics\w+": "sharing memory with OpenGL or Direct3D",
         r"cuda(GetParameterBuffer|LaunchDevice)\w*": "launching from a kernel (dynamic parallelism)",
         r"__cluster_\w+|__clusterDim\w*|__clusterIdx\w*": "thread block clusters",

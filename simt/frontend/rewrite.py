@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from simt.frontend.declarations import Kernel
 from simt.frontend.dropped_calls import mark_dropped
 from simt.frontend.hidden_casts import hide_casts
-from simt.frontend.launches import rewrite_launches, rewrite_pointer_launches
+from simt.frontend.launches import rewrite_erased_kernels, rewrite_launches, rewrite_pointer_launches
 from simt.frontend.local_marks import mark_locals
 from simt.frontend.ptx import translate
 from simt.frontend.refuse import refuse
@@ -71,6 +71,8 @@ def rewrite(
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
     rewrite_pointer_launches(tokens, launched)
+    if "cudaKernelNodeParams" in source.words:
+        rewrite_erased_kernels(tokens, launched)
     shared, ends = rewrite_shared(tokens, source, checked)
     _replace_qualifiers(tokens)
     store_whole(tokens)

@@ -8,6 +8,7 @@
 #include <simt/cuda_arrays.h>
 #include <simt/surface.h>
 #include <simt/texture.h>
+#include <simt/graphs.h>
 #include <simt/half.h>
 #include <simt/host.h>
 #include <simt/hints.h>

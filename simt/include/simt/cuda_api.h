@@ -1,5 +1,5 @@
-// CUDA's host functions: memory, streams, events, symbols and launches by pointer; with those of cuda_errors.h and
-// cuda_device.h. Everything is done when a call returns, so streams and events only keep time.
+// CUDA's host functions: memory, streams, events, symbols and launches by pointer; with those of cuda_errors.h,
+// cuda_device.h and cuda_streams.h.
 #pragma once
 
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include <simt/cuda_errors.h>
 #include <simt/cuda_location.h>
 #include <simt/cuda_pools.h>
+#include <simt/cuda_streams.h>
 #include <simt/host.h>
 #include <simt/runtime.h>
 
@@ -17,112 +18,6 @@
 // Other headers test these to find out whether CUDA's headers are included.
 #define __CUDA_RUNTIME_H__
 #define __DRIVER_TYPES_H__
-
-// ---- streams and events ----
-
-struct CUstream_st {
-  unsigned flags;
-  int priority;
-};
-struct CUevent_st {
-  bool recorded;
-  timespec time;
-};
-typedef struct CUevent_st* cudaEvent_t;
-#define CUDART_CB
-typedef void (*cudaHostFn_t)(void*);
-typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
-
-inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
-inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2,
-                          cudaEventInterprocess = 4;
-inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventWaitDefault = 0;
-inline const cudaStream_t cudaStreamLegacy = (cudaStream_t)1, cudaStreamPerThread = (cudaStream_t)2;
-
-namespace simt {
-inline constexpr int highest_priority = -5;  // of the devices of compute capability 7.5 to 9.0
-}
-
-inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
-  if (flags > cudaStreamNonBlocking)
-    return simt::failed(cudaErrorInvalidValue, "a stream was created with flags that do not exist");
-  const int high = simt::highest_priority, within = priority > 0 ? 0 : priority < high ? high : priority;
-  *stream = new CUstream_st{flags, within};
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return cudaStreamCreateWithPriority(stream, flags, 0);
-}
-inline cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
-namespace simt {
-inline bool is_own_stream(cudaStream_t stream) {
-  return stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
-}
-}  // namespace simt
-inline cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
-  *priority = simt::is_own_stream(stream) ? stream->priority : 0;
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* flags) {
-  *flags = simt::is_own_stream(stream) ? stream->flags : cudaStreamDefault;
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamGetDevice(cudaStream_t, int* ordinal) {
-  *ordinal = 0;
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  if (!simt::is_own_stream(stream))
-    return simt::failed(cudaErrorInvalidResourceHandle, "the default stream can't be destroyed");
-  delete stream;
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaDeviceSynchronize(); }
-inline cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned = 0) { return cudaSuccess; }
-inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = 0, *greatest = simt::highest_priority;
-  return cudaSuccess;
-}
-inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
-  function(data);
-  return cudaSuccess;
-}
-inline cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t function, void* data, unsigned) {
-  function(stream, cudaSuccess, data);
-  return cudaSuccess;
-}
-
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new CUevent_st{};
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags = cudaEventDefault) {
-  return cudaEventCreateWithFlags(event, flags);
-}
-inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
-  ::clock_gettime(CLOCK_MONOTONIC, &event->time);
-  event->recorded = true;
-  return cudaSuccess;
-}
-inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned = 0) {
-  return cudaEventRecord(event, stream);
-}
-inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
-inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
-inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  if (!start->recorded || !end->recorded)
-    return simt::failed(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime needs two events that were recorded");
-  *milliseconds = (float)((double)(end->time.tv_sec - start->time.tv_sec) * 1e3 +
-                          (double)(end->time.tv_nsec - start->time.tv_nsec) * 1e-6);
-  return cudaSuccess;
-}
 
 // ---- memory ----
 
@@ -163,7 +58,8 @@ inline cudaError_t cudaFree(void* pointer) {
                       "cudaFree got a pointer that cudaMalloc did not return, or that was already freed");
 }
 template <class T>
-SIMT_INLINE cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t) {
+SIMT_INLINE cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  if (const cudaError_t error = simt::refuse_captured(stream)) return error;
   if (!pool) return simt::failed(cudaErrorInvalidValue, "cudaMallocFromPoolAsync got no pool");
   const cudaError_t error = cudaMalloc(pointer, bytes);
   if (*pointer) simt::note_pooled(*pointer, bytes, pool);
@@ -177,7 +73,10 @@ template <class T>
 SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
   return cudaMallocFromPoolAsync(pointer, bytes, pool, stream);
 }
-inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t) { return cudaFree(pointer); }
+inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
+  const cudaError_t error = simt::refuse_captured(stream);
+  return error ? error : cudaFree(pointer);
+}
 template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes,
                                                              unsigned = cudaMemAttachGlobal) {
   return simt::give(pointer, bytes);
@@ -223,7 +122,8 @@ SIMT_INLINE cudaError_t cudaMemcpy(void* target, const void* source, size_t byte
   return simt::copy(target, source, bytes, kind);
 }
 SIMT_INLINE cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
-                                        cudaStream_t = nullptr) {
+                                        cudaStream_t stream = nullptr) {
+  if (simt::captured(stream, simt::copy_node, [=] { cudaMemcpy(target, source, bytes, kind); })) return cudaSuccess;
   return simt::copy(target, source, bytes, kind);
 }
 SIMT_INLINE cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
@@ -237,8 +137,9 @@ SIMT_INLINE cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const vo
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch,
-                                     size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t = nullptr) {
-  return cudaMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind);
+                                     size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+  auto copy = [=] { return cudaMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind); };
+  return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }
 SIMT_INLINE cudaError_t cudaMemset(void* target, int byte, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
@@ -249,7 +150,8 @@ SIMT_INLINE cudaError_t cudaMemset(void* target, int byte, size_t bytes) {
   simt::set_bytes(target, byte, bytes);
   return cudaSuccess;
 }
-SIMT_INLINE cudaError_t cudaMemsetAsync(void* target, int byte, size_t bytes, cudaStream_t = nullptr) {
+SIMT_INLINE cudaError_t cudaMemsetAsync(void* target, int byte, size_t bytes, cudaStream_t stream = nullptr) {
+  if (simt::captured(stream, simt::memset_node, [=] { cudaMemset(target, byte, bytes); })) return cudaSuccess;
   return cudaMemset(target, byte, bytes);
 }
 SIMT_INLINE cudaError_t cudaMemset2D(void* target, size_t pitch, int byte, size_t width, size_t height) {
@@ -317,13 +219,15 @@ cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, si
 }
 template <class T>
 cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t bytes, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t = nullptr) {
-  return cudaMemcpyToSymbol(symbol, source, bytes, offset, kind);
+                                    cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+  auto copy = [=, &symbol] { return cudaMemcpyToSymbol(symbol, source, bytes, offset, kind); };
+  return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }
 template <class T>
 cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t = nullptr) {
-  return cudaMemcpyFromSymbol(target, symbol, bytes, offset, kind);
+                                      cudaStream_t stream = nullptr) {
+  auto copy = [=, &symbol] { return cudaMemcpyFromSymbol(target, symbol, bytes, offset, kind); };
+  return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }
 
 // ---- kernels ----

@@ -52,6 +52,12 @@
   each(800, cudaErrorNotPermitted, "operation not permitted")                                          \
   each(801, cudaErrorNotSupported, "operation not supported")                                          \
   each(802, cudaErrorSystemNotReady, "system not yet initialized")                                     \
+  each(900, cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")     \
+  each(901, cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture") \
+  each(903, cudaErrorStreamCaptureUnmatched, "the capture was not initiated in this stream")           \
+  each(910, cudaErrorGraphExecUpdateFailure, \
+       "the graph update was not performed because it included changes which violated constraints specific to " \
+       "instantiated graph update")                                                                    \
   each(999, cudaErrorUnknown, "unknown error")
 // clang-format on
 

@@ -190,9 +190,36 @@ struct Body {
   }
 };
 
+// Work that is kept to run later, as a node of a graph.
+struct Work {
+  virtual void run() = 0;
+};
+template <class F>
+Work* defer(F function) {
+  struct Deferred : Work {
+    F function;
+    explicit Deferred(F function) : function(function) {}
+    void run() override { (void)function(); }
+  };
+  return new Deferred(function);
+}
+// Records what a stream gets while it is captured (graphs.h). type: a cudaGraphNodeType.
+struct CaptureBase {
+  bool invalid = false, ended = false;
+  virtual void add(int type, Work* work) = 0;
+};
+inline int captures = 0;  // in progress
+inline CaptureBase* capture_of(cudaStream_t stream);  // null for a stream that is not captured
+template <class F, class... P>
+Work* defer_launch(const Site& site, const void* function, F& call, Config config, bool cooperative,
+                   std::tuple<P...>& values);
+
 template <class F, class... P>
 void launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative,
                  std::tuple<P...>& values) {
+  if (captures)
+    if (CaptureBase* recorder = capture_of(config.stream))
+      return recorder->add(0, defer_launch(site, function, call, config, cooperative, values));
   Argument arguments[sizeof...(P) + 1] = {};
   std::apply(
       [&](const P&... each) {
@@ -203,6 +230,23 @@ void launch_body(const Site& site, const void* function, F& call, const Config& 
       values);
   Body<F, P...> body{call, values};
   run({site, config, &Body<F, P...>::threads, &body, function, arguments, (unsigned)sizeof...(P), cooperative});
+}
+
+template <class F, class... P>
+Work* defer_launch(const Site& site, const void* function, F& call, Config config, bool cooperative,
+                   std::tuple<P...>& values) {
+  config.stream = nullptr;
+  if constexpr (!std::is_empty_v<F> && !std::is_pointer_v<F>) {
+    // The launch names the kernel by a variable, which may change or end before the work runs.
+    if (function) {
+      auto* kernel = (void (*)(P...))function;
+      return defer_launch(site, function, kernel, config, cooperative, values);
+    }
+  }
+  return defer([=]() mutable {
+    std::tuple<P...> copies(values);
+    launch_body(site, function, call, config, cooperative, copies);
+  });
 }
 
 // kernel<<<…>>>(arguments) with a kernel whose parameter types are known: arguments convert once, as in a call.

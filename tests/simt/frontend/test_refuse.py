@@ -48,9 +48,9 @@ def _in_kernel(text: str) -> str:
             "programmatic dependent launch",
         ),
         # graphs, driver, several GPUs
-        ("cudaGraph_t graph;", 1, "cudaGraph_t", "CUDA graphs"),
-        ("void f() {\n  cudaGraphLaunch(e, s);\n}", 2, "cudaGraphLaunch", "CUDA graphs"),
-        ("void f() {\n  cudaStreamBeginCapture(s, m);\n}", 2, "cudaStreamBeginCapture", "CUDA graphs"),
+        ("void f() {\n  cudaGraphAddMemAllocNode(&n, g, 0, 0, &p);\n}", 2, "cudaGraphAddMemAllocNode", "CUDA graphs"),
+        ("cudaGraphConditionalHandle handle;", 1, "cudaGraphConditionalHandle", "CUDA graphs"),
+        ("void f() {\n  cudaStreamGetCaptureInfo(s, &c);\n}", 2, "cudaStreamGetCaptureInfo", "CUDA graphs"),
         ("void f() {\n  cuLaunchKernel(k);\n}", 2, "cuLaunchKernel", "driver API"),
         ("void f() {\n  cudaDeviceEnablePeerAccess(1, 0);\n}", 2, "cudaDeviceEnablePeerAccess", "second GPU"),
         # assembly
