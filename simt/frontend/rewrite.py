@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -93,8 +94,14 @@ def rewrite(
     return Rewritten(source, text, list(source.kernels), shared, source.constants, source.host_variables, ptx)
 
 
+# What rewritten text calls in namespace simt. Each has a second name with a _ at its end (simt/include/simt/aliases.h).
+_CALLED = frozenset("Dropped Site config dynamic_shared erase launch local named print whole".split())
+
+
 def _join(tokens: list[Token], source: Source) -> str:
     text = "".join(t.text for t in tokens)
+    if hidden := _CALLED & source.macros:  # the preprocessor would replace these names
+        text = re.sub(rf"::simt::({'|'.join(sorted(hidden))})\b", r"::simt::\1_", text)
     assert text.count("\n") == source.text.count("\n"), "a line was added or lost"
     return text
 

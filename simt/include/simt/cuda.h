@@ -2,6 +2,7 @@
 // and math_constants.h come only with theirs, so that a missing one is an error here as with nvcc.
 #pragma once
 
+#include <simt/aliases.h>
 #include <simt/atomic.h>
 #include <simt/bfloat16.h>
 #include <simt/cuda_api.h>

@@ -191,7 +191,56 @@ def test_spaced_launches_macros_and_branches_that_are_left_out(simt):
     values[:32] = values[31::-1]
     assert (done.stdout, done.stderr) == ("".join(f"{v} " for v in values[::9]) + "\n", "")
     done = simt("run", "-DUSE_TEXTURES", "a.cu")
-    assert done.returncode == 3 and "`texture`: texture references" in done.stderr and "cublas" not in done.stderr
+    assert (
+        done.returncode == 3
+        and "`texture`: CUDA has removed texture references" in done.stderr
+        and "cublas" not in done.stderr
+    )
+
+
+MACROS = r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+#define print printf
+#define launch 3
+#define config 4
+#define local static
+#define whole 5
+#define named 6
+#define Site 7
+#define Dropped 8
+#define dynamic_shared 9
+#define body 10
+#define arguments 11
+__global__ void k(float4* p, int n) {
+  extern __shared__ float s[];
+  float before;
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  before = s[n - 1 - threadIdx.x];
+  p[threadIdx.x] = {before, launch, whole, Site};
+  if (threadIdx.x == 0) print("%d %g\n", n, before);
+}
+local int count = 8;
+int main() {
+  float4 *d, h[8];
+  cudaMalloc(&d, sizeof h);
+  k<<<1, count, count * sizeof(float), 0>>>(d, count);
+  cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  void* parameters[] = {&d, &count};
+  cudaLaunchKernel((void*)k, dim3(1), dim3(count), parameters, count * sizeof(float));
+  cudaDeviceSynchronize();
+  print("%g %g %g %g\n", h[2].x, h[2].y, h[2].z, h[2].w);
+  cudaFree(d);
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_macros_with_names_that_rewritten_text_uses(simt, command):
+    """Does a program run that defines macros with the names of simt's own functions?"""
+    done = simt(command, "a.cu", files={"a.cu": MACROS})
+    assert (done.stdout, done.returncode) == ("8 7\n8 7\n5 3 5 7\n", 0), done.stderr
 
 
 NO_RETURN = r"""
