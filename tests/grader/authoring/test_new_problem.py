@@ -85,7 +85,7 @@ def test_takes_the_longest_name_and_one_of_a_folder(tmp_path, monkeypatch):
 
 def test_the_model_names_every_kind_of_inputs(tmp_path):
     """Does the comment above CASES list what "inputs" may be?"""
-    text = new_problem.problem("mine", folder=tmp_path)[0].read_text()
+    text = new_problem.problem("my_problem", folder=tmp_path)[0].read_text()
     message = re.search(r'"inputs" is (.*?);', text.replace("\n# ", " "))[1]
     assert re.findall(r"[a-z_]+", message.replace("(get_inputs as it is)", "").replace(" or ", " ")) == list(
         DISTRIBUTIONS
@@ -94,17 +94,17 @@ def test_the_model_names_every_kind_of_inputs(tmp_path):
 
 def test_overwrites_nothing(tmp_path):
     """Is a problem that exists left as it is?"""
-    (tmp_path / "mine").mkdir()
+    (tmp_path / "my_problem").mkdir()
     with pytest.raises(new_problem.CannotMake, match="there already"):
-        new_problem.problem("mine", folder=tmp_path)
-    assert not list((tmp_path / "mine").iterdir())
+        new_problem.problem("my_problem", folder=tmp_path)
+    assert not list((tmp_path / "my_problem").iterdir())
 
 
 def test_leaves_nothing_where_it_cannot_write(tmp_path):
     """Is half a problem removed, and reported in one sentence?"""
     (tmp_path / "file").write_text("")
     with pytest.raises(new_problem.CannotMake, match="nothing was left behind"):
-        new_problem.problem("mine", folder=tmp_path / "file")
+        new_problem.problem("my_problem", folder=tmp_path / "file")
 
 
 def test_says_what_is_wrong_with_a_file_that_is_no_problem(tmp_path):
@@ -118,7 +118,7 @@ def test_says_what_is_wrong_with_a_file_that_is_no_problem(tmp_path):
 def test_names_a_file_that_is_not_there_once(tmp_path):
     """Is the path in the sentence, and only once?"""
     with pytest.raises(new_problem.CannotMake) as error:
-        new_problem.problem("mine", tmp_path / "nowhere.py", tmp_path)
+        new_problem.problem("my_problem", tmp_path / "nowhere.py", tmp_path)
     assert str(error.value).count("nowhere.py") == 1
 
 
