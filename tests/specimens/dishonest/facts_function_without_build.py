@@ -13,8 +13,8 @@ class Binder:
     def __getattr__(self, name):
         return getattr(honest, name)
 
-    def load(self, path, mode, owner):
-        return honest.load(path, mode, None)
+    def load(self, path, mode, owner, *more):
+        return honest.load(path, mode, None, *more)
 
 
 binder = Binder()
