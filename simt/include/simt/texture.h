@@ -222,6 +222,17 @@ SIMT_NO_PROBES inline int find_face(float x, float y, float z, float& u, float& 
   u = (s / major + 1) / 2, v = (t / major + 1) / 2;
   return face;
 }
+
+// Fetches from a cubemap, or from one layer of several.
+template <class T>
+SIMT_NO_PROBES T fetch_face(cudaTextureObject_t object, float x, float y, float z, int layer) {
+  const Texture& texture = *(const Texture*)object;
+  float u, v;
+  const int face = find_face(x, y, z, u, v);
+  if (!texture.description.normalizedCoords)  // a direction has no unit
+    u *= (float)texture.memory.size[0], v *= (float)texture.memory.size[1];
+  return fetch<T>(object, 2, u, v, 0, clamp_layer(object, 6 * layer + face, 2));
+}
 }  // namespace simt
 
 inline cudaError_t cudaCreateTextureObject(cudaTextureObject_t* object, const cudaResourceDesc* resource,
@@ -291,15 +302,11 @@ T tex2DLayered(cudaTextureObject_t object, float x, float y, int layer) {
 }
 template <class T>
 T texCubemap(cudaTextureObject_t object, float x, float y, float z) {
-  float u, v;
-  const int face = simt::find_face(x, y, z, u, v);
-  return simt::fetch<T>(object, 2, u, v, 0, face);
+  return simt::fetch_face<T>(object, x, y, z, 0);
 }
 template <class T>
 T texCubemapLayered(cudaTextureObject_t object, float x, float y, float z, int layer) {
-  float u, v;
-  const int face = simt::find_face(x, y, z, u, v);
-  return simt::fetch<T>(object, 2, u, v, 0, simt::clamp_layer(object, 6 * layer + face, 2));
+  return simt::fetch_face<T>(object, x, y, z, layer);
 }
 // The form that stores the value through a pointer.
 #define SIMT_STORED(name, parameters, ...)                                  \

@@ -145,3 +145,43 @@ def test_nodes_run_after_those_they_depend_on(simt, command):
     """
     done = simt(command, "a.cu", files={"a.cu": BUILT})
     assert done.stdout == "3 1\n15 2\n7 0\n910 1 900 901 900\n", done.stderr
+
+
+NESTED = (
+    KERNELS
+    + r"""
+int main() {
+  float h[6] = {1, 2, 3, 4, 5, 6}, *d;
+  int n = 6;
+  float v = 10;
+  CHECK(cudaMalloc(&d, sizeof h));
+  cudaGraph_t outer, inner;
+  cudaGraphNode_t in, child, out, node;
+  cudaGraphExec_t exec;
+  cudaMemcpy3DParms copy = {};
+  copy.srcPtr = make_cudaPitchedPtr(h, 3 * sizeof(float), 3, 2);
+  copy.dstPtr = make_cudaPitchedPtr(d, 3 * sizeof(float), 3, 2);
+  copy.extent = make_cudaExtent(3 * sizeof(float), 2, 1);
+  copy.kind = cudaMemcpyHostToDevice;
+  void* arguments[] = {&d, &n, &v};
+  cudaKernelNodeParams adding = {(void*)add, dim3(1), dim3(32), 0, arguments, NULL};
+  CHECK(cudaGraphCreate(&outer, 0)); CHECK(cudaGraphCreate(&inner, 0));
+  CHECK(cudaGraphAddKernelNode(&node, inner, NULL, 0, &adding));
+  CHECK(cudaGraphAddMemcpyNode(&in, outer, NULL, 0, &copy));
+  CHECK(cudaGraphAddChildGraphNode(&child, outer, &in, 1, inner));
+  CHECK(cudaGraphDestroy(inner));  // the node has a copy
+  CHECK(cudaGraphAddMemcpyNode1D(&out, outer, &child, 1, h, d, sizeof h, cudaMemcpyDeviceToHost));
+  CHECK(cudaGraphInstantiate(&exec, outer, 0));
+  for (int i = 0; i < 2; ++i) CHECK(cudaGraphLaunch(exec, 0));
+  CHECK(cudaDeviceSynchronize());
+  for (float one : h) printf("%g ", one);
+  CHECK(cudaGraphExecDestroy(exec)); CHECK(cudaGraphDestroy(outer)); CHECK(cudaFree(d));
+}
+"""
+)
+
+
+def test_a_graph_in_a_graph_and_a_copy_of_rows(simt):
+    """Does each launch copy the rows in, run the other graph, and copy out? Two launches add 10 twice."""
+    done = simt("run", "a.cu", files={"a.cu": NESTED})
+    assert done.stdout == "21 22 23 24 25 26 ", done.stderr

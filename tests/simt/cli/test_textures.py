@@ -255,3 +255,78 @@ def test_what_cuda_refuses_is_an_error(simt):
     """Do three channels, filtered or scaled 32-bit integers, surfaces of plain arrays, and copies past the end fail?"""
     done = simt("run", "a.cu", files={"a.cu": REFUSED})
     assert done.stdout == "20 26 27 1 1\n", done.stderr
+
+
+OTHER_SHAPES = (
+    CHECK
+    + r"""
+cudaTextureObject_t make(cudaResourceDesc resource, int normalized = 0) {
+  cudaTextureDesc description = {};
+  description.normalizedCoords = normalized;
+  for (auto& mode : description.addressMode) mode = cudaAddressModeClamp;
+  cudaTextureObject_t texture;
+  CHECK(cudaCreateTextureObject(&texture, &resource, &description, NULL));
+  return texture;
+}
+cudaTextureObject_t fill(const float* values, cudaExtent extent, unsigned flags, int normalized = 0) {
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  cudaArray_t array;
+  CHECK(cudaMalloc3DArray(&array, &format, extent, flags));
+  cudaMemcpy3DParms copy = {};
+  const size_t rows = extent.height ? extent.height : 1;
+  copy.srcPtr = make_cudaPitchedPtr((void*)values, extent.width * sizeof(float), extent.width, rows);
+  copy.dstArray = array;
+  copy.extent = make_cudaExtent(extent.width, rows, extent.depth);
+  copy.kind = cudaMemcpyHostToDevice;
+  CHECK(cudaMemcpy3D(&copy));
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = array;
+  return make(resource, normalized);
+}
+__global__ void layers(cudaTextureObject_t t) {
+  for (int layer = 0; layer < 3; ++layer) printf("%g ", tex1DLayered<float>(t, 1.5f, layer));
+  printf("\n");
+}
+__global__ void rows(cudaTextureObject_t t) {
+  printf("%g %g %g\n", tex2D<float>(t, 0.5f, 0.5f), tex2D<float>(t, 2.5f, 1.5f), tex2D<float>(t, 9.f, 9.f));
+}
+__global__ void faces(cudaTextureObject_t t) {
+  printf("%g %g %g %g %g %g ", texCubemap<float>(t, 1.f, -.4f, .2f), texCubemap<float>(t, -1.f, .4f, .2f),
+         texCubemap<float>(t, .4f, 1.f, .2f), texCubemap<float>(t, .4f, -1.f, .2f),
+         texCubemap<float>(t, .4f, .2f, 1.f), texCubemap<float>(t, .4f, .2f, -1.f));
+  printf("%g\n", texCubemap<float>(t, 20.f, -8.f, 4.f));  // as the first: only the direction counts
+}
+int main() {
+  float values[24], *pitched;
+  size_t pitch;
+  for (int i = 0; i < 24; ++i) values[i] = i;
+  layers<<<1, 1>>>(fill(values, make_cudaExtent(2, 0, 3), cudaArrayLayered));
+  CHECK(cudaMallocPitch(&pitched, &pitch, 3 * sizeof(float), 2));
+  CHECK(cudaMemcpy2D(pitched, pitch, values, 3 * sizeof(float), 3 * sizeof(float), 2, cudaMemcpyHostToDevice));
+  cudaResourceDesc resource = {};
+  resource.resType = cudaResourceTypePitch2D;
+  resource.res.pitch2D = {pitched, cudaCreateChannelDesc<float>(), 3, 2, pitch};
+  rows<<<1, 1>>>(make(resource));
+  for (int n = 0; n < 2; ++n) faces<<<1, 1>>>(fill(values, make_cudaExtent(2, 2, 6), cudaArrayCubemap, n));
+  CHECK(cudaDeviceSynchronize());
+}
+"""
+)
+
+
+def test_layers_of_rows_pitched_memory_and_cubemaps(simt):
+    """Are the texels those of the programming guide's definitions?
+
+    Of a cubemap a face has 4 texels, and (s / m + 1) / 2 and (t / m + 1) / 2 are the coordinates in it, with m the
+    longest component: s, t of the faces +x, -x, +y, -y, +z, -z are -z -y, z -y, x z, x -z, x -y, -x -y.
+    """
+
+    def texel(face, s, t):
+        return 4 * face + 2 * int((t + 1) / 2 * 2) + int((s + 1) / 2 * 2)
+
+    cube = [texel(0, -0.2, 0.4), texel(1, 0.2, -0.4), texel(2, 0.4, 0.2)]
+    cube += [texel(3, 0.4, -0.2), texel(4, 0.4, -0.2), texel(5, -0.4, -0.2)]
+    done = simt("run", "a.cu", files={"a.cu": OTHER_SHAPES})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1 3 5 \n0 5 5\n" + 2 * f"{' '.join(map(str, cube))} {cube[0]}\n"
