@@ -12,7 +12,8 @@ class Device:
     """The limits and sizes of a GPU. Memory in bytes, clocks in kHz.
 
     Sources: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability", and
-    NVIDIA's datasheets for multiprocessors, clocks, L2 and memory.
+    NVIDIA's datasheets for multiprocessors, clocks, L2 and memory. copy_engines is what such a GPU usually reports:
+    only a program that asks for it sees it.
     """
 
     name: str

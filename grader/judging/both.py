@@ -23,7 +23,8 @@ CANNOT_TELL = {
     *(Reason.exception, Reason.backward_exception, Reason.crash, Reason.launch_error, Reason.wrong_device),
 }
 GPU_IS_RIGHT = (
-    "The CPU's run found this; on the GPU the results were right, but another GPU or another size can end that."
+    "The run on the CPU found this. The GPU's results were right, but on another GPU or with another size they may not "
+    "be."
 )
 CPU_IS_RIGHT = (
     "On the CPU the same cases give the expected results, and its checks find nothing: look for what only a GPU does, "

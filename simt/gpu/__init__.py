@@ -1,1 +1,1 @@
-"""load_inline on a GPU in seconds: device code goes to NVRTC, host code to the C++ compiler, both at once."""
+"""load_inline on a GPU, host and device code compiled apart and at once: see simt/gpu/build.py."""

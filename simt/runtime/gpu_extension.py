@@ -1,4 +1,4 @@
-"""Provide load_inline on a GPU in seconds: the same call, the same sources, and nvcc only where it is needed."""
+"""Provide load_inline on a GPU, with host and device code compiled apart: the same call, the same sources."""
 
 from __future__ import annotations
 

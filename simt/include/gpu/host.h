@@ -1,5 +1,5 @@
-// Host code beside NVRTC's machine code. A kernel is a function here, as with nvcc: its body passes the addresses of its
-// arguments on, and its mangled name, which the dynamic linker knows, is that of the machine code.
+// Host code beside machine code that was compiled apart. A kernel is a function here, as with nvcc: its body passes the
+// addresses of its arguments on, and its mangled name, which the dynamic linker knows, is that of the machine code.
 #pragma once
 
 #include <cuda_runtime.h>

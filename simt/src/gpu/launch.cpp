@@ -1,4 +1,4 @@
-// Finds NVRTC's machine code for the kernels and variables of one extension, and launches it. Linked into each extension
+// Finds the machine code for the kernels and variables of one extension, and launches it. Linked into each extension
 // that was split, so that a name is looked up in that extension's own machine code.
 #include <cuda_runtime.h>
 
