@@ -340,12 +340,13 @@ const char* launch(const Tensors& t, const Sizes& of, float eps, void* on_stream
 }
 """
 
-# In place of once_source where inline PTX cannot be compiled: on the CPU.
-without_once = r"""
-bool launch_once(const Tensors&, const Sizes&, float, cudaStream_t) { return false; }
-"""
-
+# For GPUs alone: inline PTX cannot run on the CPU, where simt defines __SIMT__.
 once_source = r"""
+#ifdef __SIMT__
+
+bool launch_once(const Tensors&, const Sizes&, float, cudaStream_t) { return false; }
+#else
+
 #include <atomic>
 
 constexpr int CHUNK = 4096;                        // bytes
@@ -726,12 +727,13 @@ bool launch_once(const Tensors& t, const Sizes& of, float eps, cudaStream_t stre
     a.published = static_cast<uint64_t*>(t.scratch);
     return launch_together(kernel, ONCE_THREADS, a, t.scratch, stream);
 }
+#endif
 """
 
 kernels = load_inline(
     name="groupnorm_fastest",
-    cpp_sources=(binding_headers if torch.cuda.is_available() else "") + cpp_source,
-    cuda_sources=general_source + (once_source if torch.cuda.is_available() else without_once),
+    cpp_sources=binding_headers + cpp_source,
+    cuda_sources=general_source + once_source,
     functions=["groupnorm_forward"],
     no_implicit_headers=True,
 )

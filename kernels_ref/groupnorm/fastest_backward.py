@@ -525,13 +525,14 @@ const char* launch_backward(const Tensors& t, const Sizes& of, void* on_stream) 
 }
 """
 
-# In place of once_source where its inline PTX cannot be compiled: on the CPU.
-without_once = r"""
+# For GPUs alone: inline PTX cannot run on the CPU, where simt defines __SIMT__.
+once_source = r"""
+#ifdef __SIMT__
+
 bool launch_once(const Tensors&, const Sizes&, float, cudaStream_t) { return false; }
 bool launch_backward_once(const Tensors&, const Sizes&, float2*, cudaStream_t) { return false; }
-"""
+#else
 
-once_source = r"""
 #include <atomic>
 
 constexpr int QUADS = CHUNK / 16 / WARP;           // float4 of a chunk that a lane has
@@ -1107,13 +1108,13 @@ bool launch_backward_once(const Tensors& t, const Sizes& of, float2* sums, cudaS
     a.published = static_cast<uint64_t*>(t.scratch);
     return launch_together(kernel, BACKWARD_THREADS, a, t.scratch, stream);
 }
+#endif
 """
 
-on_gpu = torch.cuda.is_available()
 kernels = load_inline(
     name="groupnorm_fastest_backward",
-    cpp_sources=(binding_headers if on_gpu else "") + cpp_source,
-    cuda_sources=general_source + (once_source if on_gpu else without_once),
+    cpp_sources=binding_headers + cpp_source,
+    cuda_sources=general_source + once_source,
     functions=["groupnorm_forward", "groupnorm_backward"],
     no_implicit_headers=True,
 )

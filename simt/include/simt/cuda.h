@@ -19,3 +19,6 @@
 #include <simt/runtime.h>
 #include <simt/types.h>
 #include <simt/warp.h>
+
+// Tells a source that simt compiles it, for what is for GPUs alone; `#ifdef __SIMT__`.
+#define __SIMT__ 1

@@ -1,0 +1,1 @@
+// Included before everything else: see simt/prelude.h.
