@@ -120,7 +120,7 @@ def combine(correct: Stage, safe: Stage, verdict: Verdict) -> None:
         if cause.status is Status.failed:
             _adopt(safe, cause)
     elif cause.status is Status.failed:
-        _adopt(safe, cause, GPU_IS_RIGHT)
+        _adopt(safe, cause, GPU_IS_RIGHT if correct.status is Status.passed else "")
     elif theirs.status is Status.failed:
         _tell_disagreement(safe, theirs, "results")
 

@@ -23,7 +23,7 @@ def start_worker(
     Raises SandboxError, SubmissionChanged, and Refused where a cache folder cannot be made.
     """
     gpu = sandbox.has_gpu() and request.device != "cpu"
-    builds = sandbox.extensions(source.sha256)
+    builds = sandbox.extensions(source.sha256, gpu)
     try:
         sandbox.make_folders(builds)
     except OSError as error:

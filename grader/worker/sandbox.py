@@ -69,9 +69,12 @@ def why_not() -> str:
 # --- caches ----------------------------------------------------------------------------------------------------------
 
 
-def extensions(sha256: str) -> Path:
-    """Return torch's build folder for the file with this hash, which no other file uses."""
-    return user_cache() / "grader" / "extensions" / sha256[:16]
+def extensions(sha256: str, gpu: bool = False) -> Path:
+    """Return torch's build folder for the file with this hash, which no other file uses.
+
+    gpu: for a worker with a GPU. The same file may be graded on the CPU meanwhile, by another user.
+    """
+    return user_cache() / "grader" / "extensions" / (sha256[:16] + ("-gpu" if gpu else ""))
 
 
 def simt_cache() -> Path:

@@ -22,7 +22,15 @@ from simt.gpu.items import NotSplit
 from simt.gpu.split import Split, split
 from simt.toolchain import cache
 from simt.toolchain.build import compile_unit
-from simt.toolchain.compilers import find_compiler, find_last_line, find_linker, flags, run_compiler, run_or_fail
+from simt.toolchain.compilers import (
+    find_compiler,
+    find_cpp_library,
+    find_last_line,
+    find_linker,
+    flags,
+    run_compiler,
+    run_or_fail,
+)
 from simt.toolchain.cuda_toolkit import find_includes, find_nvcc, find_runtime, read_version
 from simt.toolchain.diagnostics import read_link_errors
 from simt.toolchain.headers import SIMT, choose_header, make_key, torch_folder
@@ -121,6 +129,7 @@ def _link(sources: Sources, objects: list[Path]) -> tuple[Path, bool]:
             "-lc10",
             *(f"-l{name}" for name in libraries),
             *find_runtime(),
+            *find_cpp_library(),
             *sources.links,
         ]
         result = run_compiler([*command, *find_linker()])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from simt.errors import CompileError, Diagnostic, LinkError
 from simt.toolchain import cache
-from simt.toolchain.compilers import find_compiler, find_last_line, find_linker, flags, run_compiler
+from simt.toolchain.compilers import find_compiler, find_cpp_library, find_last_line, find_linker, flags, run_compiler
 from simt.toolchain.diagnostics import read_diagnostics, read_link_errors
 from simt.toolchain.disassembly.blocks import write_blocks
 from simt.toolchain.headers import (
@@ -265,6 +265,7 @@ def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[s
         "-o",
         str(folder / "extension.so"),
         *libraries,
+        *find_cpp_library(),
         "-Wl,-z,defs",
         *links,
     ]

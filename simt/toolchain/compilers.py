@@ -159,6 +159,17 @@ def find_linker() -> list[str]:
     return [f"-fuse-ld={name}" for name in found][:1]
 
 
+@lru_cache(maxsize=1)
+def find_cpp_library() -> list[str]:
+    """Return the path of the shared C++ library if the compiler knows it, to be linked by its name.
+
+    Where a compiler finds only the archive, or is told to prefer it, every extension would have a copy of its own, and
+    a message that torch formats with one copy and prints with another loses its numbers or crashes.
+    """
+    found = _output(find_compiler()[0], "-print-file-name=libstdc++.so.6").strip()
+    return [found] if Path(found).is_absolute() and Path(found).is_file() else []
+
+
 def unrolls_loops(mode: str) -> bool:
     """Return whether to unroll loops of constant length in the source, because the compiler does not."""
     return mode == "count" and find_compiler()[2] is GCC

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from simt.toolchain import cache
-from simt.toolchain.compilers import find_compiler, flags, run_or_fail
+from simt.toolchain.compilers import find_compiler, find_cpp_library, flags, run_or_fail
 from simt.toolchain.headers import SIMT, include_flags, make_key, torch_folder
 
 _SOURCES = SIMT / "src"
@@ -44,7 +44,8 @@ def _name(path: Path) -> str:
 @lru_cache(maxsize=1)
 def make_runtime_key() -> str:
     """Return the key of the runtime's library and the probes."""
-    return cache.hash_texts(*(make_key(f"src/{name}.cpp") for name in (*_list_sources(), *_list_probes())))
+    parts = (make_key(f"src/{name}.cpp") for name in (*_list_sources(), *_list_probes()))
+    return cache.hash_texts(*parts, *find_cpp_library())
 
 
 @lru_cache(maxsize=1)
@@ -88,6 +89,7 @@ def _make_runtime(folder: Path) -> None:
             "-Wl,-z,defs",
             "-lpthread",
             "-ldl",
+            *find_cpp_library(),
         ]
     )
     for name in probes:
@@ -106,6 +108,7 @@ def _make_base(folder: Path) -> None:
             "-ltorch_cpu",
             "-ltorch",
             "-lc10",
+            *find_cpp_library(),
         ]
         objects = [str(binder.result()), str(values)]
         run_or_fail([find_compiler()[0], "-shared", *objects, "-o", str(folder / "_simt_bind.so"), *libraries])

@@ -73,7 +73,7 @@ def _open_session(context: Context) -> None:
 
 def _import(context: Context) -> None:
     """Have the worker import the submission, which builds its kernels."""
-    with sole_builder(sandbox.extensions(context.source.sha256)):
+    with sole_builder(sandbox.extensions(context.source.sha256, context.gpu)):
         request = context.request
         found = Companions()
         if request.folder is None:  # the folder of many hands holds the files of others
