@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from simt.counting.occupancy import occupancy as occupancy
     from simt.counting.time_model import Prediction as Prediction
     from simt.counting.time_model import predict as predict
-    from simt.runtime.extension import disable as disable
-    from simt.runtime.extension import enable as enable
     from simt.runtime.extension import load_inline as load_inline
     from simt.runtime.extension import run as run
     from simt.runtime.extension import take_launches as take_launches
     from simt.runtime.extension import warm_up as warm_up
     from simt.runtime.library import GLOBAL_MARK as GLOBAL_MARK
     from simt.runtime.library import SHARED_MARK as SHARED_MARK
+    from simt.runtime.replacement import disable as disable
+    from simt.runtime.replacement import enable as enable
     from simt.toolchain.cache import cache_dir as cache_dir
     from simt.toolchain.units import Sources as Sources
 
@@ -99,7 +99,8 @@ _LAZY = {
     "counting.collect": ("count",),
     "counting.time_model": ("Prediction", "predict"),
     "runtime.library": ("GLOBAL_MARK", "SHARED_MARK"),
-    "runtime.extension": ("disable", "enable", "load_inline", "run", "take_launches", "warm_up"),
+    "runtime.extension": ("load_inline", "run", "take_launches", "warm_up"),
+    "runtime.replacement": ("disable", "enable"),
 }
 
 

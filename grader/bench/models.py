@@ -71,9 +71,9 @@ class Layouts:
 @functools.cache
 def load(file: Path):
     """Import a submission, which compiles its kernels, for the CPU where there is no GPU. Return its module."""
-    from simt.runtime import extension, torch_device
+    from simt.runtime import replacement, torch_device
 
-    extension.replace_load_inline()
+    replacement.replace_load_inline()
     name = f"bench_{file.stem}_{hashlib.sha256(str(file).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

@@ -17,10 +17,17 @@ from grader.verdict import EXPLANATIONS, NOT_OWN_WORK, Reason, Stage, StageName,
 from simt.devices import UnknownDevice, find_name
 
 VALUES = VALUE_REASONS | {Reason.wrong_gradient, Reason.nondeterministic_gradient}
-# With these the CPU could not run the file to its end, which says nothing against it.
+# With these the CPU could not run the file to its end, which says nothing against it; and with them on the GPU a right
+# run on the CPU says nothing of the GPU.
 CANNOT_TELL = {
     *(Reason.timeout, Reason.kernel_timeout, Reason.build_timeout, Reason.out_of_memory, Reason.unsupported_cuda),
     *(Reason.exception, Reason.backward_exception, Reason.crash, Reason.launch_error, Reason.wrong_device),
+}
+# What a GPU shows, and what the CPU calls it, with the kernel and the line.
+_SAME = {
+    (Reason.timeout, Reason.kernel_timeout),
+    (Reason.exception, Reason.launch_error),
+    (Reason.backward_exception, Reason.launch_error),
 }
 GPU_IS_RIGHT = (
     "The run on the CPU found this. The GPU's results were right, but on another GPU or with another size they may not "
@@ -138,8 +145,10 @@ def combine_gradient(gradient: Stage, theirs: Stage) -> None:
 def _combine_failed(mine: Stage, theirs: Stage, ran_through: bool) -> None:
     """Complete a stage that failed on the GPU. ran_through: nothing else was found on the CPU."""
     if theirs.status is not Status.failed:
-        if ran_through and theirs.status is Status.passed:
+        if ran_through and theirs.status is Status.passed and mine.reason not in CANNOT_TELL:
             _add(mine, CPU_IS_RIGHT)
+    elif (mine.reason, theirs.reason) in _SAME:
+        _adopt(mine, theirs)
     elif theirs.reason in CANNOT_TELL and theirs.reason is not mine.reason:
         _add(mine, f"Not checked on the CPU: {theirs.message}")
     elif theirs.reason in VALUES and mine.reason not in VALUES:

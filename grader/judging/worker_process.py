@@ -31,8 +31,8 @@ def start_worker(
             f"The cache folder {error.filename} cannot be made ({error.strerror}): set SIMT_CACHE and XDG_CACHE_HOME "
             "to folders that can be written."
         ) from None
-    if not gpu and not sandbox.why_not():
-        _fill_cache(request, source.text, report)
+    if not sandbox.why_not():
+        (_fill_cache_for_gpu if gpu else _fill_cache)(request, source.text, report)
     return request.start_process(place, source.data, gpu=gpu, builds=builds, required=required)
 
 
@@ -53,3 +53,15 @@ def _fill_cache(request: Request, text: str, report: Progress) -> None:
         for given in exercises.read_given_bindings(model):
             if all(part in text for part in (*given.cpp_sources, *given.functions)):
                 build.warm_binding(given.cpp_sources, given.functions)
+
+
+def _fill_cache_for_gpu(_: Request, text: str, report: Progress) -> None:
+    """Build what simt builds once on a machine with a GPU, for a worker that cannot write to the cache."""
+    from simt.errors import BuildError
+    from simt.gpu import build
+
+    with contextlib.suppress(BuildError):  # nvcc compiles it then
+        if not build.is_warm(text):
+            report(StageName.contract, PREPARING)
+            build.warm_up(text)
+            report(StageName.contract, "")

@@ -18,6 +18,7 @@ import simt
 from grader.worker.extra_files import ExtraFiles
 from grader.worker.failures import NAME, ExplainedBuildError, bound_line, describe_exception, shorten
 from grader.worker.messages import MAX_NOTE, MAX_NOTE_LINE, MAX_NOTES, MAX_SOURCE, Building, Built, Note, Reply
+from simt.errors import BuildError
 
 COMPILER = "with torch.compile"  # after "compiling"
 # of a build that would fail again; a linker or a cache may have lacked memory
@@ -89,7 +90,7 @@ class BuildReporter:
                 return made
             except Exception as error:
                 raised = error
-                if self.gpu and isinstance(error, RuntimeError):
+                if self.gpu and isinstance(error, RuntimeError) and not isinstance(error, BuildError):
                     names = [functions] if isinstance(functions, str) else list(functions or [])
                     raised = explain_torch_build(error, name, sources, names)
                 failure = describe_exception(raised, "compile_error", self.path)

@@ -22,7 +22,7 @@ from grader.worker import protocol
 from grader.worker.channel import Channel, ChannelError
 from grader.worker.device import has_simt
 from grader.worker.worker import Worker
-from simt.runtime import extension, library
+from simt.runtime import extension, library, replacement
 
 GIB = 1 << 30
 MAX_FILE, MAX_PROCESSES = 4 * GIB, 8192
@@ -87,16 +87,20 @@ def _obey(monitor: list[int]) -> None:
 
 
 def _report_builds(worker: Worker, gpu: bool) -> None:
-    """Have torch's and simt's load_inline report to the judge; without a GPU simt's replaces torch's."""
+    """Have torch's and simt's load_inline report to the judge. Simt's replaces torch's: without a GPU the one for the
+    CPU, with one the one that compiles host and device code apart.
+    """
     from simt.runtime.torch_extension import cpp_extension
 
     if not gpu:
         has_simt()  # builds simt's runtime now, so that the first submission on a machine does not pay for it
-        extension.replace_load_inline()
+        replacement.replace_load_inline()
         setattr(simt, "load_inline", worker.builds.wrap(simt.load_inline))  # noqa: B010 - simt loads its names lazily
         simt.runtime.extension.around_variant = worker.builds.report_variant
         # for stage "safe": on a second core this build is done by the time that stage begins
         simt.runtime.extension.build_ahead = ("check",)
+    else:
+        replacement.replace_load_inline_on_gpu()
     cpp_extension.load_inline = worker.builds.wrap(cpp_extension.load_inline)
     cpp_extension.load = worker.builds.wrap(cpp_extension.load)
     torch.compile = worker.builds.wrap_compile(torch.compile)

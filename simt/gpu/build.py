@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from simt.errors import CompileError, Diagnostic, LinkError
+from simt.errors import CompileError
 from simt.frontend.source import Source
 from simt.gpu import nvrtc
 from simt.gpu.flags import TORCH_FLAGS, pick_host_flags, refuse_architectures, translate
@@ -33,9 +33,9 @@ from simt.toolchain.compilers import (
 )
 from simt.toolchain.cuda_toolkit import find_includes, find_nvcc, find_runtime, read_version
 from simt.toolchain.diagnostics import read_link_errors
-from simt.toolchain.headers import SIMT, choose_header, make_key, torch_folder
-from simt.toolchain.runtime_library import build_base, build_runtime
-from simt.toolchain.units import Sources, Unit, check_declared, make_binding, number_lines
+from simt.toolchain.headers import SIMT, build_header, choose_header, make_header_key, make_key, torch_folder
+from simt.toolchain.runtime_library import build_base, build_runtime, make_base_key
+from simt.toolchain.units import Sources, Unit, check_bindings, check_declared, make_binding, number_lines
 
 LAUNCHER = "src/gpu/launch.cpp"  # compiled once, linked into each extension
 _DEVICE_HEADER, _CODE = "gpu/device.h", "device.cubin"
@@ -54,23 +54,32 @@ class Built:
 def build(sources: Sources, cuda_flags: Sequence[str], architecture: str) -> Built:
     """Build an extension for one architecture, such as "sm_90".
 
-    Raises NotSplit if it has to go to nvcc as it is, CompileError and its subclasses, NoCompiler, CacheError.
+    Raises NotSplit if it has to go to nvcc as it is, CompileError and its subclasses for mistakes in device code and
+    for functions that are not declared, NoCompiler, CacheError. What the C++ compiler or the linker refuses goes to
+    nvcc: its headers know more than the precompiled one, and its word counts.
     """
     if read_version() < OLDEST_CUDA:
         raise NotSplit(
             f"CUDA {'.'.join(map(str, read_version()))} is older than 12.6, the first that loads code this way"
         )
     check_declared(sources)
+    if not any("#if" in text for text in (*sources.cpp, *sources.cuda)):  # which would hide one of two bindings
+        check_bindings([s.label for s in (*sources.parsed_cpp, *sources.parsed_cuda) if s.binds_by_hand], sources)
     whole = Source("\n".join(sources.cuda), "cuda_sources")  # one file, as torch makes it
     parts = split(whole, standard=find_nvcc() is not None)
     refuse_architectures(cuda_flags)
-    units = _make_units(sources, parts, whole, tuple(pick_host_flags(cuda_flags)))
+    units = _make_units(sources, parts, whole, tuple(pick_host_flags(cuda_flags)), architecture)
     with ThreadPoolExecutor(len(units) + 1) as pool:
         objects = [pool.submit(compile_unit, unit) for unit in units]
         kernels = None
         if parts.kernels and not parts.templates:
             kernels = pool.submit(_build_code, whole, parts, cuda_flags, architecture, ())
-        made = [job.result() for job in objects]
+        try:
+            made = [job.result() for job in objects]
+        except CompileError as error:
+            if kernels:
+                kernels.result()  # nvcc's word on the device's half counts
+            raise NotSplit(f"its host code alone does not compile ({error.diagnostics[0].message})") from None
         if parts.templates:
             versions = _list_versions(made[-1][0] / "unit.o", parts.templates)
             kernels = pool.submit(_build_code, whole, parts, cuda_flags, architecture, versions)
@@ -80,13 +89,38 @@ def build(sources: Sources, cuda_flags: Sequence[str], architecture: str) -> Bui
     return Built(path, code, sum(new for _, new in made) + compiled)
 
 
+def is_warm(text: str = "") -> bool:
+    """Return whether warm_up(text) has nothing to do."""
+    headers = all(cache.has_entry("header", make_header_key(name, "plain")) for name in _list_headers(text))
+    return headers and cache.has_entry("base", make_base_key()) and cache.has_entry("part", _make_launcher_key())
+
+
+def warm_up(text: str = "") -> None:
+    """Build what the first extension of a machine would wait for, about 30 s. text: any that contains the sources."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(build_base), *(pool.submit(build_header, name, "plain") for name in _list_headers(text))]
+        for job in [*jobs, pool.submit(_build_launcher)]:
+            job.result()
+
+
+def _list_headers(text: str) -> list[str]:
+    return list(dict.fromkeys(_name_header(name) for name in ("prelude", choose_header([text]))))
+
+
+def _name_header(name: str) -> str:
+    """Return the precompiled header for a GPU's code that stands for one for the CPU's."""
+    return name.replace("prelude", "prelude_gpu", 1)
+
+
 # ---- the host's half ----
 
 
-def _make_units(sources: Sources, parts: Split, whole: Source, host_flags: tuple[str, ...]) -> list[Unit]:
+def _make_units(
+    sources: Sources, parts: Split, whole: Source, host_flags: tuple[str, ...], architecture: str
+) -> list[Unit]:
     """Return the units for the C++ compiler: the declarations with the binding, and the host's half of the source."""
     all_flags = (*sources.flags, *host_flags)
-    header = choose_header([*sources.cpp, parts.host]).replace("prelude", "prelude_gpu", 1)
+    header = _name_header(choose_header([*sources.cpp, parts.host]))
     units = []
     if sources.cpp or sources.functions is not None:
         texts = "".join(f'#line 1 "{s.label}"\n{s.text}\n' for s in sources.parsed_cpp)
@@ -95,9 +129,12 @@ def _make_units(sources: Sources, parts: Split, whole: Source, host_flags: tuple
         )
         units.append(Unit("cpp_sources", text, header, all_flags, number_lines(sources.parsed_cpp)))
     if sources.cuda:
-        # A kernel's function is found by its name in the table of the dynamic linker.
+        # Host code may ask which architectures nvcc compiles for. A kernel's function is found by its name in the table
+        # of the dynamic linker.
+        number = re.sub(r"\D", "", architecture)
         text = (
-            f'#pragma GCC visibility push(default)\n#line 1 "{whole.label}"\n{parts.host}\n#pragma GCC visibility pop\n'
+            f"#define __CUDA_ARCH_LIST__ {number}0\n#pragma GCC visibility push(default)\n"
+            f'#line 1 "{whole.label}"\n{parts.host}\n#pragma GCC visibility pop\n'
         )
         units.append(Unit("cuda_sources", text, header, all_flags, number_lines([whole])))
     return units
@@ -137,32 +174,28 @@ def _link(sources: Sources, objects: list[Path]) -> tuple[Path, bool]:
             result = run_compiler(command)
         if result.returncode != 0:
             found = read_link_errors(result.stderr) or [find_last_line(result)]
-            raise LinkError([Diagnostic("", 0, 0, "error", message) for message in found])
+            raise NotSplit(f"it does not link ({found[0]})")
 
     return cache.find_or_make("gpu_extension", key, make)
 
 
 def _build_launcher() -> Path:
     """Return the folder with launch.o, which finds and launches an extension's machine code."""
-    cuda = [part for folder in find_includes() for part in ("-isystem", str(folder))]
 
     def make(folder: Path) -> None:
-        source = SIMT / LAUNCHER
-        run_or_fail(
-            [
-                find_compiler()[0],
-                *flags(),
-                f"-I{SIMT / 'include'}",
-                *cuda,
-                "-c",
-                str(source),
-                "-o",
-                str(folder / "launch.o"),
-            ]
-        )
+        own = [f"-I{SIMT / 'include'}", *_include_cuda()]
+        made = ["-c", str(SIMT / LAUNCHER), "-o", str(folder / "launch.o")]
+        run_or_fail([find_compiler()[0], *flags(), *own, *made])
 
-    key = make_key(LAUNCHER, "include/gpu/host.h", flags=(*cuda, str(read_version())))
-    return cache.find_or_make("part", key, make)[0]
+    return cache.find_or_make("part", _make_launcher_key(), make)[0]
+
+
+def _make_launcher_key() -> str:
+    return make_key(LAUNCHER, "include/gpu/host.h", flags=(*_include_cuda(), str(read_version())))
+
+
+def _include_cuda() -> list[str]:
+    return [part for folder in find_includes() for part in ("-isystem", str(folder))]
 
 
 def _list_versions(path: Path, templates: Sequence[str]) -> tuple[str, ...]:

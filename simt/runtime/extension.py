@@ -1,4 +1,4 @@
-"""Provide load_inline on a CPU, the options of launches, and the replacement of torch's load_inline."""
+"""Provide load_inline on a CPU, and the options of launches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from simt.errors import KernelError
-from simt.runtime import bound_classes, library, torch_device, torch_graphs
+from simt.runtime import bound_classes, library, torch_graphs
 from simt.runtime.torch_extension import cpp_extension
 from simt.toolchain import build, cache
 from simt.toolchain.compilers import MODES
@@ -273,34 +273,3 @@ def _make_kernel_error(reason, message, kernel, source, line, defined, block, th
     found = find_source_lines(code)
     place = choose_place([found[each] for each in code], source, line, defined)
     return KernelError(reason, message, kernel, *place, block, thread)
-
-
-# ---- replacing torch's load_inline ----
-
-
-def replace_load_inline() -> bool:
-    """Replace torch's load_inline and load by simt's if there is no GPU. Return whether they were replaced."""
-    if torch_device.has_gpu():
-        return False
-    cpp_extension.load_inline, cpp_extension.load = load_inline, load
-    return True
-
-
-def enable(cuda_device: bool = False) -> bool:
-    """Let a program that needs CUDA run without a GPU; change nothing if there is one. Return whether there is none.
-
-    torch.utils.cpp_extension's load_inline and load are replaced by simt's. cuda_device: the device "cuda" means this
-    CPU, too, in the thread that calls this and in those that it starts (simt/runtime/torch_device.py). Every tensor
-    says then that it lies there.
-    """
-    if not replace_load_inline():
-        return False
-    if cuda_device:
-        torch_device.enable()
-    return True
-
-
-def disable() -> None:
-    """Restore torch's own load_inline and load, and its device "cuda"."""
-    torch_device.disable()
-    cpp_extension.load_inline, cpp_extension.load = stock_load_inline, stock_load

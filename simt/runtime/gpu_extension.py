@@ -14,6 +14,7 @@ from simt.gpu import build
 from simt.gpu.items import NotSplit
 from simt.runtime.extension import filter_flags, list_functions, list_sources, load_binder, stock_load_inline
 from simt.toolchain import cache
+from simt.toolchain.compilers import find_cpp_library
 from simt.toolchain.units import Sources
 
 # How each extension of this process was built, by name: "split", or "nvcc: " and why it could not be split.
@@ -43,7 +44,8 @@ def load_inline(
 
     The arguments are those of torch. Device code and host code are compiled at once (simt/gpu/build.py). What cannot be
     split so goes to nvcc as torch does it; `ways[name]` says which way it took and why.
-    Raises CompileError and its subclasses with the student's lines, NoCompiler, CacheError; what torch raises for nvcc.
+    Raises CompileError and its subclasses with the lines of the sources, NoCompiler, CacheError; what torch raises for
+    nvcc.
     """
     try:
         if sycl_sources or with_sycl or not cuda_sources or extra_include_paths or with_cuda is False:
@@ -69,7 +71,7 @@ def load_inline(
             functions=functions,
             extra_cflags=extra_cflags,
             extra_cuda_cflags=extra_cuda_cflags,
-            extra_ldflags=extra_ldflags,
+            extra_ldflags=[*(extra_ldflags or []), *find_cpp_library()],
             extra_include_paths=extra_include_paths,
             build_directory=build_directory,
             verbose=verbose,

@@ -78,7 +78,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
     cpp = [rewrite(s, cuda=False) for s in sources.parsed_cpp]
     cuda = _rewrite_cuda(sources, mode)
     by_hand = [r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand]
-    _check_bindings(by_hand, sources)
+    check_bindings(by_hand, sources)
     if functions is None and not by_hand:
         functions = {}  # a library: the runtime still looks for the table of functions
     kernels = list(dict.fromkeys(name for r in cuda for name in r.kernels))
@@ -271,7 +271,7 @@ def _find_signature(name: str, sources: list[str], ends: str = "{") -> str:
     return ""
 
 
-def _check_bindings(by_hand: list[str], sources: Sources) -> None:
+def check_bindings(by_hand: list[str], sources: Sources) -> None:
     """Raise CompileError if the sources have two bindings, or none and are to become a module."""
     if len(by_hand) > 1:
         raise _make_error(

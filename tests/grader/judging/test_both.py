@@ -116,6 +116,22 @@ def test_a_kernel_that_is_too_slow_for_the_cpu_is_not_failed(on_cpu):
 
 
 @pytest.mark.slow
+def test_an_endless_kernel_has_the_name_that_the_cpu_gives_it(on_cpu):
+    """On a GPU it is a call that does not end; the CPU knows that a kernel was running."""
+    verdict = on_cpu("groupnorm_endless_kernel", "groupnorm")
+    correct, _ = combined(verdict, Reason.timeout)
+    assert correct.reason is Reason.kernel_timeout and correct.message.endswith(f"On the GPU: {WRONG_ON_GPU}")
+
+
+@pytest.mark.slow
+def test_a_right_run_on_the_cpu_says_nothing_of_memory(tmp_path, problem):
+    path = tmp_path / "scaling.py"
+    path.write_text(RIGHT)
+    correct, _ = combined(grade(path, problem, device="cpu", seed=1), Reason.out_of_memory)
+    assert correct.message == WRONG_ON_GPU
+
+
+@pytest.mark.slow
 def test_operators_in_place_of_kernels_fail_the_values(tmp_path):
     """Are the CPU's experiments on whose work the results are heeded? On a GPU the submission could hide it."""
     path = tmp_path / "groupnorm.py"
