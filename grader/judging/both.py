@@ -7,10 +7,11 @@ differently; where the two disagree, the verdict says which of them is which. Lo
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from grader.judging.context import Context
-from grader.judging.processes.beside import Beside
+from grader.judging.processes.beside import Beside, prepare
 from grader.judging.processes.judge import Order
 from grader.judging.results import MAX_MESSAGE, VALUE_REASONS
 from grader.verdict import EXPLANATIONS, NOT_OWN_WORK, Reason, Stage, StageName, Status, Verdict
@@ -40,6 +41,12 @@ CPU_IS_RIGHT = (
 )
 
 
+def start_process(context: Context, stage: Stage) -> None:
+    """Start the process that will grade on the CPU, while this one loads torch. The stage is left as it is."""
+    with contextlib.suppress(OSError):  # begin() tries again, and says what is missing
+        prepare()
+
+
 def begin(context: Context, stage: Stage) -> None:
     """Start the grading on the CPU. The stage that has ended is left as it is."""
     request = context.request
@@ -57,8 +64,8 @@ def begin(context: Context, stage: Stage) -> None:
             path=os.path.abspath(request.path),
             folder=os.path.abspath(request.folder) if request.folder else None,
             case=request.case,
+            gpu=_find_device(),
         ),
-        _find_device(),
         lambda verdict: _tell(context, verdict),
     )
 

@@ -135,6 +135,8 @@ def _run_stages(context: Context) -> None:
 
     On a GPU the same file is graded on the CPU from the build on; its result is needed before anything is timed.
     """
+    if context.request.device != "cpu" and sandbox.has_gpu():
+        _carry_out(context, context.result(StageName.contract), "grader.judging.both", "start_process")
     if not _run_stage(context, StageName.contract):
         return
     if context.gpu:

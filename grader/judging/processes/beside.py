@@ -15,15 +15,18 @@ _judges = Judges()
 atexit.register(_judges.close)
 
 
+def prepare() -> None:
+    """Start the process that the next grading beside another takes, so that it loads torch meanwhile."""
+    _judges.prepare(0)
+
+
 class Beside:
     """A grading in a process of its own, which is kept for the next one. Whoever starts it closes it.
 
-    gpu: a name of simt.devices.DEVICES, whose limits a launch has; those of the default one if None. tell: is called
-    with the verdict, if there is one, in another thread.
+    tell: is called with the verdict, if there is one, in another thread.
     """
 
-    def __init__(self, order: Order, gpu: str | None, tell: Callable[[Verdict], None] = lambda verdict: None):
-        _judges.variables = {"SIMT_DEVICE": gpu} if gpu else {}
+    def __init__(self, order: Order, tell: Callable[[Verdict], None] = lambda verdict: None):
         self._lock = threading.Lock()
         self._kill = None
         self._stopped = False

@@ -23,8 +23,9 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     """One file to grade. name: of the file, which names its exercise. data: what is in it, unless path says where it
     lies.
 
-    model: the problem's file; if model_data holds what is in it, the file itself need not be on this machine. The other
-    fields are those of grading.grade().
+    model: the problem's file; if model_data holds what is in it, the file itself need not be on this machine. gpu: a
+    name of simt.devices.DEVICES, whose limits a launch has on the CPU; what $SIMT_DEVICE says if None. The other fields
+    are those of grading.grade().
     """
 
     name: str
@@ -39,6 +40,7 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     path: str = ""
     folder: str | None = None
     case: str | None = None
+    gpu: str | None = None
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -90,6 +92,8 @@ def _carry_out(order: Order) -> Answer:
     if not order.path:
         path, folder = Path(order.name), Path.cwd()
         path.write_bytes(order.data)
+    if order.gpu:
+        os.environ["SIMT_DEVICE"] = order.gpu
     try:
         for _ in range(2):
             verdict = grade(

@@ -35,12 +35,12 @@ class Result:
 class _Judge:
     """A process that grades."""
 
-    def __init__(self, threads: int, variables: dict[str, str]):
+    def __init__(self, threads: int):
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.folder = Path(tempfile.mkdtemp(prefix="grader-class-"))
         self.folder.chmod(0o711)  # its workers may be other users
         answers, descriptor = os.pipe()
-        environment = variables | {
+        environment = {
             name: str(threads) for name in ("OMP_NUM_THREADS", "SIMT_THREADS") if name not in os.environ and threads
         }
         search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -102,17 +102,21 @@ class _Judge:
 
 
 class Judges:
-    """The processes that grade for this one. They are kept for later tasks.
-
-    variables: of the environment, which new processes get besides this one's own.
-    """
+    """The processes that grade for this one. They are kept for later tasks."""
 
     def __init__(self) -> None:
-        self.variables: dict[str, str] = {}
         self.lock = threading.Lock()
         self.idle: list[_Judge] = []
         self.all: set[_Judge] = set()
         self.closed = False
+
+    def prepare(self, threads: int) -> None:
+        """Start a process that take() will lend, unless one is idle."""
+        with self.lock:
+            if not self.idle and not self.closed:
+                judge = _Judge(threads)
+                self.all.add(judge)
+                self.idle.append(judge)
 
     @contextlib.contextmanager
     def take(self, threads: int) -> Iterator[_Judge]:
@@ -120,7 +124,7 @@ class Judges:
         with self.lock:
             judge = self.idle.pop() if self.idle else None
         if judge is None:
-            judge = _Judge(threads, self.variables)
+            judge = _Judge(threads)
             with self.lock:
                 self.all.add(judge)
                 if self.closed:

@@ -31,7 +31,7 @@ def _list_judges() -> set[int]:
 def test_the_file_is_graded_where_it_lies_and_the_process_is_kept(order):
     seen = []
     for _ in range(2):
-        run = Beside(order, None)
+        run = Beside(order)
         verdict = run.wait()
         run.close()
         assert isinstance(verdict, Verdict) and verdict.outcome is Outcome.passed
@@ -40,9 +40,18 @@ def test_the_file_is_graded_where_it_lies_and_the_process_is_kept(order):
     assert seen[0] == seen[1] and len(seen[0]) == 1
 
 
+def test_a_process_that_was_prepared_is_the_one_that_grades(order):
+    for _ in range(2):
+        beside.prepare()
+    (pid,) = _list_judges()
+    run = Beside(order)
+    assert isinstance(run.wait(), Verdict) and _list_judges() == {pid}
+    run.close()
+
+
 def test_closing_ends_what_runs(order):
     Path(order.path).write_text(NEVER_ENDS)
-    run = Beside(order, None)
+    run = Beside(order)
     while not run._kill:
         time.sleep(0.05)
     (pid,) = _list_judges()
@@ -56,6 +65,6 @@ def test_closing_ends_what_runs(order):
 
 def test_a_problem_that_cannot_be_used_is_said(order):
     order.model = "/nowhere/model.py"
-    run = Beside(order, None)
+    run = Beside(order)
     assert "/nowhere/model.py" in str(run.wait())
     run.close()
