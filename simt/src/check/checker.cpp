@@ -131,7 +131,7 @@ void Checker::access(std::uintptr_t address, std::size_t bytes, unsigned access,
   if (found && found->kind == Slot::ignored)
     return remember(site, Slot{found->base, found->bytes, nullptr, 0, Slot::ignored});
   if (!found || address + bytes > found->base + found->bytes) {
-    if (!found && (in_heap(address, bytes, access, code) || ignorable(address))) return;
+    if (!found && (in_heap(address, bytes, access, code) || ignorable(address, access))) return;
     const Module& module = *job_->module;
     if (!found && module.contains(address) && !(address >= module.data_low && address < module.data_high))
       return;   // the extension's own constants

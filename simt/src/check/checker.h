@@ -247,7 +247,7 @@ class Checker final : public CheckObserver {
   void release_held(std::uintptr_t address, bool confirmed);
   void report_held();
   Handovers::Moment now() const;
-  bool ignorable(std::uintptr_t address) const;
+  bool ignorable(std::uintptr_t address, unsigned access) const;
   void advance();
   void keep_written();  // before cells are cleared, for a monitor that asks who wrote what
   void restore_shared(const std::vector<Cell>& from);

@@ -124,8 +124,9 @@ bool Checker::in_heap(std::uintptr_t address, std::size_t bytes, unsigned access
   return true;
 }
 
-// Ends the launch instead of a write to memory of the process itself, which lies next to the static shared arrays or far
-// behind them. Other arrays have fences, and a pointer to host memory leads to the program's own data.
+// Ends the launch instead of a write to memory of the process itself, which lies next to the static shared arrays, far
+// behind them, and behind the fences of other arrays, which are narrow where the address space is limited. A pointer to
+// host memory leads to the program's own data.
 void Checker::stop_before_damage(const Region* nearest, const Finding& finding, std::uintptr_t address,
                                  std::size_t bytes) {
   const Module& module = *job_->module;
@@ -134,7 +135,9 @@ void Checker::stop_before_damage(const Region* nearest, const Finding& finding, 
   unsigned char resident;
   auto* const page = reinterpret_cast<void*>(address / 4096 * 4096);
   const bool far = finding.message == "host" && finding.array.empty() && mincore(page, 1, &resident) == 0;
-  if (!beside && !far) return;
+  const bool behind = nearest && nearest->kind == Slot::global && nearest->variable < 0 && !is_allocated(address) &&
+                      mincore(page, 1, &resident) == 0;
+  if (!beside && !far && !behind) return;
   job_->cancelled = true;
   worker_.abort_pending = true;  // the kernel is left where the check ends
 }
@@ -229,14 +232,15 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
   add_finding(std::move(finding));
 }
 
-bool Checker::ignorable(std::uintptr_t address) const {
+bool Checker::ignorable(std::uintptr_t address, unsigned access) const {
   const auto own = reinterpret_cast<std::uintptr_t>(&threadIdx);       // the runtime's thread-local variables
   if (address - (own - 65536) < 131072) {
     for (const Region& region : shared_)
       if (address - region.base + 4096 < region.bytes + 8192) return false;
     return true;
   }
-  return address - checked.host_low < checked.host_bytes;
+  // What a launch passes by reference is read there. A write would change the host's own variables, or what lies behind.
+  return !(access & writing) && address - checked.host_low < checked.host_bytes;
 }
 
 // ---- local variables ----

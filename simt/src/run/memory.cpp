@@ -87,6 +87,12 @@ Block* block_at(std::uintptr_t address) {
   return address < base + block.bytes ? &block : nullptr;
 }
 
+// Returns whether an address lies in a block's memory or in its fences, if it has fences.
+bool is_mapped(const Block& block, std::uintptr_t address) {
+  const auto map = reinterpret_cast<std::uintptr_t>(block.map);
+  return map && address >= map && address < map + block.mapped;
+}
+
 std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
 
 void poison(char* from, std::size_t bytes) {
@@ -371,14 +377,21 @@ InputFault open_input(std::uintptr_t address, bool open_rest) {
   return fault;
 }
 
+bool is_allocated(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  return std::any_of(live().begin(), live().end(), [&](const auto& entry) {
+    const auto& [base, block] = entry;
+    return is_mapped(block, address) || (address >= base && address < base + block.bytes);
+  });
+}
+
 // Called by the handler of a fault in a kernel, which holds no lock of this file.
 bool open_fence(std::uintptr_t address) {
   std::lock_guard lock(mutex);
   if (open_pages().size() >= most_open) return false;
   const std::uintptr_t at = address / page * page;
   for (const auto& [base, block] : live()) {
-    const auto map = reinterpret_cast<std::uintptr_t>(block.map);
-    if (!map || at < map || at >= map + block.mapped) continue;
+    if (!is_mapped(block, at)) continue;
     const auto data = reinterpret_cast<std::uintptr_t>(block.data);
     if (block.input && at >= data && at < data + block.room) return false;
     if (mprotect(reinterpret_cast<void*>(at), page, PROT_READ | PROT_WRITE) != 0) return false;

@@ -54,6 +54,9 @@ InputFault open_input(std::uintptr_t address, bool open_rest);
 // Opens the page of a fence that contains `address`, so that a kernel that accesses it keeps running. Returns false if
 // no fence contains it or too many pages are open. close_fences() closes all.
 bool open_fence(std::uintptr_t address);
+
+// Returns whether an address lies in memory that this file has handed out, or in its fences.
+bool is_allocated(std::uintptr_t address);
 void close_fences();
 
 // Memory from cudaMalloc and similar functions that was allocated after `since` (from now()) and not freed.
