@@ -215,7 +215,7 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
     for (std::size_t at = (address + 3) / 4 * 4; bytes >= 4 && at + 4 <= address + bytes; at += 4) {
       std::uint32_t word;
       std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
-      count(word == poison && !is_padding(region, at, sizeof word), at);
+      if (word != poison || !is_padding(region, at, sizeof word)) count(word == poison, at);
       // A struct that is copied as bytes may have padding.
       if (missing == 0 && part == 0 && shadow && !(access & as_bytes) && partly_written(region, *shadow, at)) part = at;
     }
