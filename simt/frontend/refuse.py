@@ -21,7 +21,7 @@ _HEADERS = {
     "cute/": "the cute library",
     "cuda/": "this part of libcu++ (cuda/…)",
     "cooperative_groups/": "this part of cooperative groups",
-    "curand": "cuRAND",
+    "curand": "this part of cuRAND",
     "cublas": "cuBLAS",
     "cudnn": "cuDNN",
     "cusparse": "cuSPARSE",
@@ -111,7 +111,14 @@ _PATTERNS = [
         r"CUtensorMap\w*|cuTensorMap\w*|cp_async_bulk\w*": "tensor maps and bulk copies (TMA)",
         r"__mbarrier_\w+|__pipeline_arrive_on": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
         r"__nv_fp[468]\w*|__NV_E\dM\d": "floats of fewer than 16 bits",
-        r"curand([A-Z]\w*|_(init|uniform|normal|log_normal|poisson|discrete)\w*)|CURAND_\w+": "cuRAND",
+        r"curandState(Mtgp32|(Scrambled)?Sobol(32|64))(_t)?|CURAND_RNG_(PSEUDO_MT\w+|QUASI_\w+)|CURAND_ORDERING_QUASI_\w+"
+        r"|curand(Make)?(MTGP32|Mtgp32)\w*|curand\w*(DirectionVectors|ScrambleConstants|QuasiRandom|LongLong)\w*": (
+            "cuRAND's generators other than XORWOW, Philox4x32-10 and MRG32k3a"
+        ),
+        r"curand(_discrete\w*|\w*Distribution\w*|GenerateBinomial\w*|GeneratePoissonMethod)": (
+            "cuRAND's discrete distributions other than Poisson's"
+        ),
+        r"CURAND_ORDERING_PSEUDO_SEEDED": "this order of cuRAND's results",
         r"cublas(Lt|Xt)?[A-Z]\w*|CUBLAS_\w+": "cuBLAS",
         r"cudnn[A-Z]\w*|CUDNN_\w+": "cuDNN",
         r"cusparse[A-Z]\w*": "cuSPARSE",

@@ -127,7 +127,7 @@ def test_a_parameter_hides_the_dynamic_shared_array_of_the_same_name():
     ("source", "line", "words"),
     [
         ("int a;\n#include <cub/device/device_reduce.cuh>\n", 2, "cub"),
-        ("#include <curand_kernel.h>\n", 1, "cuRAND"),
+        ("#include <curand_mtgp32.h>\n", 1, "cuRAND"),
         ("void f() {\n  cuda::latch<cuda::thread_scope_block> b;\n}", 2, "libcu++"),
         ("texture<float> t;\n", 1, "texture"),
         ("__global__ void k() {\n\n  __shared__ int n = 0;\n}", 3, "initial value"),
