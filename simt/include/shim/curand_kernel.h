@@ -1,3 +1,4 @@
-// Stands in for cuRAND's curand_kernel.h.
+// Stands in for cuRAND's curand_kernel.h, which includes curand.h.
 #pragma once
+#include <simt/curand_host.h>
 #include <simt/curand_values.h>

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+import simt as simt_package
 from tests.sample import sample
 from tests.simt.cli.conftest import compiled_before, simt  # noqa: F401
 from tests.simt.cli.sources import line_of
@@ -271,6 +272,17 @@ def test_statuses():
     module.destroy()
     assert module.create(161, 1, 0) == 0 and module.generate(NORMAL, odd, 0, 1) == 0
     module.destroy()
+
+
+@pytest.mark.slow
+def test_an_extension_is_checked():
+    """Does a checked run of the extension find nothing, and give the same numbers?"""
+    want = bits(XORWOW, PLACES[2])
+    with simt_package.check() as report:
+        assert bits(XORWOW, PLACES[2]) == want
+        bits(MRG, PLACES[2])
+        bits(PHILOX, PLACES[2])
+    assert not report.findings, report.text()
 
 
 # ---- programs ----

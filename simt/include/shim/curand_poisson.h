@@ -1,0 +1,3 @@
+// Stands in for cuRAND's curand_poisson.h.
+#pragma once
+#include <simt/curand_values.h>
