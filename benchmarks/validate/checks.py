@@ -13,6 +13,9 @@ The head of a program holds its labels:
     // near: race               of a sound program: the check that it is a hard case for
     // allows: race             of a sound program: a warning of this check is no false alarm
     // what: …                  what is wrong, or why it is sound although it looks wrong
+    // severity: warning        of a defect that may be harmless, so that a warning is right
+    // source: name.h           the included file in which the marked lines are
+    // says: …                  words of the message; more than one such line is allowed
     // array, index, block, thread, other_thread: …      where only one answer is right
 
 The line at fault ends with `// defect`; other lines at which the same fault shows, or the other access of a race, end
@@ -45,8 +48,8 @@ from benchmarks.validate.sanitizer import SPECIMENS, TOOLS, digest
 
 DATA = DATA_FOLDER / "checks.json"
 CHECKS = (
-    *("out_of_bounds", "misaligned", "uninitialized", "race", "barrier_divergence", "warp_divergence"),
-    *("int_overflow", "schedule", "leak", "unchecked_error"),
+    *("out_of_bounds", "illegal_address", "misaligned", "uninitialized", "race", "barrier_divergence"),
+    *("warp_divergence", "int_overflow", "schedule", "leak", "unchecked_error", "device_assert"),
 )
 TIMEOUT_S = 240  # of one program, including its build
 # These have no thread at fault, and a schedule finding has no line either.
@@ -67,6 +70,9 @@ class Specimen:
     defect: frozenset[int]  # lines
     other: frozenset[int]
     labels: dict[str, object]  # array, index, block, thread, other_thread
+    severity: str = "error"
+    source: str = ""
+    says: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -76,9 +82,12 @@ class Specimen:
 def read_labels(path: Path) -> Specimen:
     """Read the labels of a program. Raises ValueError if they are incomplete or contradictory."""
     text = path.read_text()
-    head = dict(re.findall(r"^// (\w+): (.*)$", text, re.M))
+    lines = re.findall(r"^// (\w+): (.*)$", text, re.M)
+    head = dict(lines)
+    source = head.get("source", path.name)
+    marked_text = path.with_name(source).read_text()
     marked = {
-        mark: frozenset(n for n, line in enumerate(text.splitlines(), 1) if line.endswith(f"// {mark}"))
+        mark: frozenset(n for n, line in enumerate(marked_text.splitlines(), 1) if line.endswith(f"// {mark}"))
         for mark in ("defect", "other")
     }
     check = head.get("check", "")
@@ -104,6 +113,9 @@ def read_labels(path: Path) -> Specimen:
         marked["defect"],
         marked["other"],
         labels,
+        head.get("severity", "error"),
+        source,
+        tuple(value for name, value in lines if name == "says"),
     )
 
 
@@ -164,15 +176,29 @@ def find_mismatches(specimen: Specimen, findings: list[dict]) -> list[str]:
     if not findings:
         return ["nothing found"]
     first = findings[0]
-    if first["check"] != specimen.check or first["severity"] != "error":
+    if first["check"] != specimen.check or first["severity"] != specimen.severity:
         where = "not first" if is_found(specimen, findings) else "not found"
         return [f"{where}; first comes {first['severity']} {first['check']}, line {first['line']}: {first['message']}"]
-    return [*_compare_lines(specimen, first), *_compare_threads(specimen, first)]
+    return [
+        *_compare_source(specimen, first),
+        *_compare_lines(specimen, first),
+        *_compare_threads(specimen, first),
+        *(
+            f"its message does not say {words!r}: {first['message']}"
+            for words in specimen.says
+            if words not in first["message"]
+        ),
+    ]
 
 
 def is_found(specimen: Specimen, findings: list[dict]) -> bool:
     """Return whether a finding has the name of the defect's check."""
     return any(f["check"] == specimen.check for f in findings)
+
+
+def _compare_source(specimen: Specimen, first: dict) -> list[str]:
+    name = Path(first["source"]).name
+    return [f"file {name} and not {specimen.source}"] if specimen.source and name not in ("", specimen.source) else []
 
 
 def _compare_lines(specimen: Specimen, first: dict) -> list[str]:

@@ -94,6 +94,9 @@ def rewrite_alignment(tokens: list[Token], i: int) -> None:
     if end < 0:
         return
     value = flatten(tokens[opening + 1 : end])
+    if tokens[i].text == "alignas" and value.replace("::", "").strip().isidentifier():
+        # The name of a type or of a constant: only `alignas` takes both, and it must precede a declaration.
+        value = f"[] {{ struct alignas({value}) Aligned {{}}; return alignof(Aligned); }}()"
     breaks = keep_newlines(tokens[i : end + 1])
     for token in tokens[i : end + 1]:
         token.kind, token.text = "space", ""

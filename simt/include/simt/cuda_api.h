@@ -88,8 +88,14 @@ template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t byt
   return simt::give(pointer, bytes);
 }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
-inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
-inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+inline cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+  simt::register_host(pointer, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaHostUnregister(void* pointer) {
+  simt::unregister_host(pointer);
+  return cudaSuccess;
+}
 template <class T> cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
   *device = (T*)host;
   return cudaSuccess;

@@ -41,6 +41,8 @@ SIMT_API void* allocate(
     std::size_t bytes);  // null when there is no memory; poisoned as never written, guarded on request
 SIMT_API bool release(void* pointer);  // false: not a pointer that allocate returned
 SIMT_API void close_to_host(void* pointer);  // from now on only kernels and the two below reach it
+SIMT_API void register_host(void* pointer, std::size_t bytes);  // from now on kernels reach this memory of the host
+SIMT_API void unregister_host(void* pointer);
 SIMT_API void move_bytes(void* target, const void* source, std::size_t bytes);
 SIMT_API void set_bytes(void* target, int byte, std::size_t bytes);
 // Returns why memory cannot be copied or set, or null. target_device, source_device: whether each must be device

@@ -68,6 +68,7 @@ struct Argument {
   const void* pointer;  // null for an argument that is no pointer
   std::size_t element;  // bytes of what it points to
   const bool* padding = nullptr;  // of each of these bytes: whether it is padding; null if none is, or it is not known
+  bool scalar = false;  // what it points to is one number, of which no part is padding or may be left unused
 };
 
 struct Launch {
@@ -140,7 +141,7 @@ SIMT_INLINE Argument argument_of(const T&) {
 }
 template <class T>
 SIMT_INLINE Argument argument_of(T* const& pointer) {
-  return {(const void*)pointer, sizeof(T), padding_of<std::remove_cv_t<T>>()};
+  return {(const void*)pointer, sizeof(T), padding_of<std::remove_cv_t<T>>(), std::is_arithmetic_v<T>};
 }
 SIMT_INLINE Argument argument_of(void* const& pointer) { return {pointer, 1}; }
 SIMT_INLINE Argument argument_of(const void* const& pointer) { return {pointer, 1}; }

@@ -106,7 +106,12 @@ void Checker::refine(std::size_t index, std::uint8_t shift) {
 Checker::Shadow& Checker::fine_enough(std::size_t index, std::uintptr_t address, std::size_t bytes) {
   Shadow& shadow = shadows_[index];
   const std::uint8_t exact = address % 4 == 0 && bytes % 4 == 0 ? 2 : address % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
-  if (!shadow.full && (!shadow.cells || exact < shadow.shift)) refine(index, std::min(exact, shadow.shift));
+  if (shadow.full) return shadow;
+  // The probes look for a word of which a part was never written only where the pieces are smaller than a word.
+  if (!shadow.cells && index < checked.regions.size() && has_pieces(address))
+    refine(index, 0);
+  else if (!shadow.cells || exact < shadow.shift)
+    refine(index, std::min(exact, shadow.shift));
   return shadow;
 }
 

@@ -249,6 +249,10 @@ class Checker final : public CheckObserver {
   Handovers::Moment now() const;
   bool ignorable(std::uintptr_t address, unsigned access) const;
   void advance();
+  void note_global_writes() const;  // before cells are cleared: other launches ask which bytes were written
+  bool is_written(const Region& region, const Shadow* shadow, std::uintptr_t address) const;
+  bool is_partly_written(const Region& region, const Shadow* shadow, std::uintptr_t address) const;
+  bool is_typed(const Region& region, std::size_t bytes) const;
   void keep_written();  // before cells are cleared, for a monitor that asks who wrote what
   void restore_shared(const std::vector<Cell>& from);
 

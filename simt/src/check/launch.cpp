@@ -129,6 +129,7 @@ void Checker::end() {
 
 // Clears the cells after a launch. A few are cleared in place, which avoids page faults in the next launch.
 void Checker::clear_cells() {
+  note_global_writes();
   constexpr std::size_t few = 32 << 20;
   if (arena_used_ <= few)
     std::memset(arena_, 0, arena_used_);
@@ -167,7 +168,30 @@ void Checker::list_written(std::vector<Extent>& into) const {
   }
 }
 
+void Checker::note_global_writes() const {
+  for (std::size_t i = 0; i < checked.regions.size() && i < shadows_.size(); ++i) {
+    const Region& region = checked.regions[i];
+    const Shadow& shadow = shadows_[i];
+    if (region.variable >= 0 || !closed_to_host(region.base)) continue;
+    if (shadow.full) note_written(region.base, region.bytes);  // there was no room to note what was written
+    if (!shadow.cells || !shadow.wrote) continue;
+    const std::size_t count = (region.bytes >> shadow.shift) + 1;
+    for (std::size_t from = 0, to = 0; from < count; from = to + 1) {
+      while (from < count && !shadow.cells[from].write) ++from;
+      for (to = from; to < count && shadow.cells[to].write;) ++to;
+      if (from < to) note_written(region.base + (from << shadow.shift), (to - from) << shadow.shift, shadow.shift < 2);
+    }
+    for (unsigned k = 0; k < launch().argument_count; ++k) {
+      const Argument& argument = launch().arguments[k];
+      const auto array = reinterpret_cast<std::uintptr_t>(argument.pointer);
+      if (argument.padding && array >= region.base && array < region.base + region.bytes)
+        note_padding(array, argument.element, argument.padding);
+    }
+  }
+}
+
 void Checker::keep_written() {
+  note_global_writes();
   if (!monitored() || !orders().record) return;
   std::vector<Extent> all;
   list_written(all);

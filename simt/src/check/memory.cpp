@@ -142,17 +142,18 @@ void Checker::stop_before_damage(const Region* nearest, const Finding& finding, 
   worker_.abort_pending = true;  // the kernel is left where the check ends
 }
 
+static bool is_poison(std::uintptr_t address, std::uint32_t poison) {
+  return *reinterpret_cast<const std::uint8_t*>(address) == static_cast<std::uint8_t>(poison >> 8 * (address % 4));
+}
+
 // Returns whether a byte with the poison's value was never written. A single byte may have the value by chance, so the
 // bytes around it must hold the poison too, in both of its values.
 static bool looks_unwritten(const Region& region, std::uintptr_t address, std::uint32_t poison) {
-  auto is_poison = [&](std::uintptr_t at) {
-    return *reinterpret_cast<const std::uint8_t*>(at) == static_cast<std::uint8_t>(poison >> 8 * (at % 4));
-  };
-  if (!is_poison(address)) return false;
+  if (!is_poison(address, poison)) return false;
   int alike[2] = {};
   const std::uintptr_t from = std::max(address / 16 * 16, region.base),
                        to = std::min(address / 16 * 16 + 16, region.base + region.bytes);
-  for (std::uintptr_t at = from; at < to; ++at) alike[at % 2] += is_poison(at);
+  for (std::uintptr_t at = from; at < to; ++at) alike[at % 2] += is_poison(at, poison);
   return alike[0] >= 2 && alike[1] >= 2 && alike[0] + alike[1] >= 6;
 }
 
@@ -170,21 +171,33 @@ bool Checker::is_padding(const Region& region, std::uintptr_t address, std::size
   return false;
 }
 
-// Returns whether this launch wrote a part of a word of global memory only: the other half holds the poison, and was not
-// written. Without the record of writes a half with the poison's value would be no evidence.
-static bool partly_written(const Region& region, const Checker::Shadow& shadow, std::uintptr_t word) {
-  if (!shadow.cells || shadow.shift == 2) return false;
-  auto written = [&](std::uintptr_t half) {
-    const std::size_t from = (half - region.base) >> shadow.shift, to = (half + 1 - region.base) >> shadow.shift;
-    return shadow.cells[from].write != 0 || shadow.cells[to].write != 0;
-  };
-  auto is_poison = [](std::uintptr_t half) {
-    std::uint16_t value;
-    std::memcpy(&value, reinterpret_cast<const void*>(half), 2);
-    return value == static_cast<std::uint16_t>(global_poison);
-  };
-  for (const std::uintptr_t half : {word, word + 2})
-    if (is_poison(half) && !written(half) && written(half ^ 2)) return true;
+// Returns whether a copy or a launch is known to have written a byte of global memory: it may hold the poison's value.
+bool Checker::is_written(const Region& region, const Shadow* shadow, std::uintptr_t address) const {
+  if (!shadow) return false;
+  if (shadow->cells && shadow->cells[(address - region.base) >> shadow->shift].write) return true;
+  return is_noted(address);
+}
+
+// Returns whether a byte of global memory that holds the poison was not written, but another byte of its word was.
+bool Checker::is_partly_written(const Region& region, const Shadow* shadow, std::uintptr_t address) const {
+  if (!shadow || !shadow->cells || is_written(region, shadow, address)) return false;
+  const std::uintptr_t word = address / 4 * 4, neighbour = address ^ 1;
+  // Another worker's write in this launch is not known here. That a half has the poison's value by chance is unlikely.
+  const bool alone = !state_.several || !shadow->wrote;
+  if (!alone && (!is_poison(neighbour, global_poison) || is_written(region, shadow, neighbour))) return false;
+  for (std::uintptr_t at = std::max(word, region.base); at < std::min(word + 4, region.base + region.bytes); ++at)
+    if (is_written(region, shadow, at)) return true;
+  return false;
+}
+
+// Returns whether an argument of the kernel points to numbers of at least this many bytes in a region.
+bool Checker::is_typed(const Region& region, std::size_t bytes) const {
+  for (unsigned i = 0; i < launch().argument_count; ++i) {
+    const Argument& argument = launch().arguments[i];
+    if (argument.scalar && argument.element >= bytes &&
+        reinterpret_cast<std::uintptr_t>(argument.pointer) - region.base < region.bytes)
+      return true;
+  }
   return false;
 }
 
@@ -209,15 +222,26 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
     if (bytes == 2) {
       std::uint16_t half;
       std::memcpy(&half, reinterpret_cast<const void*>(address), 2);
-      count(half == static_cast<std::uint16_t>(poison), address);
+      count(half == static_cast<std::uint16_t>(poison) &&
+                !(is_written(region, shadow, address) && is_written(region, shadow, address + 1)),
+            address);
     }
-    if (bytes == 1) count(looks_unwritten(region, address, poison), address);
+    if (bytes == 1)
+      count((looks_unwritten(region, address, poison) && !is_written(region, shadow, address)) ||
+                (is_poison(address, poison) && is_partly_written(region, shadow, address)),
+            address);
     for (std::size_t at = (address + 3) / 4 * 4; bytes >= 4 && at + 4 <= address + bytes; at += 4) {
       std::uint32_t word;
       std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
-      if (word != poison || !is_padding(region, at, sizeof word)) count(word == poison, at);
+      const bool poisoned = word == poison;
+      if (!poisoned || !is_padding(region, at, sizeof word)) {  // padding that holds the poison counts as neither
+        bool written = true;
+        for (std::size_t k = 0; poisoned && k < 4; ++k) written = written && is_written(region, shadow, at + k);
+        count(poisoned && !written, at);
+      }
       // A struct that is copied as bytes may have padding.
-      if (missing == 0 && part == 0 && shadow && !(access & as_bytes) && partly_written(region, *shadow, at)) part = at;
+      for (std::uintptr_t k = at; missing == 0 && part == 0 && !(access & as_bytes) && k < at + 4; ++k)
+        if (is_poison(k, poison) && !is_padding(region, k, 1) && is_partly_written(region, shadow, k)) part = at;
     }
   }
   if (missing == 0 && part == 0) return;
@@ -225,7 +249,8 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
   Finding finding;
   finding.check = "uninitialized";
   finding.what = verb(access);
-  finding.warning = missing < all;       // a struct that is copied whole may have padding
+  // A struct that is copied whole may have padding, or a field that is not used.
+  finding.warning = missing < all && !(missing == 0 && is_typed(region, bytes));
   locate(finding, code);
   name(finding, region, first, bytes);
   if (region.kind == Slot::local) name_local(finding, first);
@@ -240,7 +265,13 @@ bool Checker::ignorable(std::uintptr_t address, unsigned access) const {
     return true;
   }
   // What a launch passes by reference is read there. A write would change the host's own variables, or what lies behind.
-  return !(access & writing) && address - checked.host_low < checked.host_bytes;
+  if (access & writing || address - checked.host_low >= checked.host_bytes) return false;
+  for (unsigned i = 0; i < launch().argument_count; ++i) {  // a pointer to a variable of the host, where it points
+    const Argument& argument = launch().arguments[i];
+    if (argument.pointer && address - reinterpret_cast<std::uintptr_t>(argument.pointer) < argument.element)
+      return false;
+  }
+  return true;
 }
 
 // ---- local variables ----

@@ -37,12 +37,15 @@ inline bool holds_poison(const void* address, std::uint32_t pattern) {
   }
 }
 
-// Returns whether a half of a word holds the poison, which a write of the other half has left there.
+// Returns whether a piece of a word holds the poison, which a write of the other pieces has left there. Pieces are halves
+// or, with shift 0, bytes.
 template <unsigned bytes>
-inline bool holds_half_poison(const void* address, std::uint32_t pattern) {
+inline bool holds_poison_in_part(const void* address, std::uint32_t pattern, unsigned shift) {
   bool found = false;
-  for (unsigned at = 0; bytes >= 4 && at < bytes; at += 2)
-    found |= load<std::uint16_t>(static_cast<const char*>(address) + at) == static_cast<std::uint16_t>(pattern);
+  const auto* pieces = static_cast<const char*>(address);
+  if (bytes < 4) return false;
+  for (unsigned at = 0; at < bytes; at += 2) found |= holds_poison<2>(pieces + at, pattern);
+  for (unsigned at = 0; shift == 0 && at < bytes; ++at) found |= holds_poison<1>(pieces + at, pattern);
   return found;
 }
 
@@ -57,7 +60,7 @@ __attribute__((noinline)) void check_in_place(const void* address, const void* c
   const bool shared = slot.kind == Slot::shared;
   if (!write && !shared && __builtin_expect(holds_poison<bytes>(address, global_poison), 0))
     return check_access(address, bytes, write, code);
-  if (!write && !shared && __builtin_expect(shift < 2, 0) && holds_half_poison<bytes>(address, global_poison))
+  if (!write && !shared && __builtin_expect(shift < 2, 0) && holds_poison_in_part<bytes>(address, global_poison, shift))
     return check_access(address, bytes, write, code);
   const std::uint64_t me = cursor.current;
   const std::uint64_t clock = state.clock, began = shared ? state.began : state.began_global;

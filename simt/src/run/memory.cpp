@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -34,6 +35,12 @@ std::size_t fence_bytes() {
 std::size_t alignment() { return options().program ? 256 : 16; }
 constexpr std::size_t remembered = 256;     // freed allocations kept for messages
 
+// Which bytes of a block were written.
+struct Written {
+  std::vector<bool> bytes;
+  bool in_pieces = false;  // by accesses of less than a word
+};
+
 struct Block {
   std::size_t bytes;    // requested
   char* map;            // start of the mapping, null for plain memory
@@ -47,6 +54,8 @@ struct Block {
   bool input = false;        // in a monitor's memory, at `offset`
   bool written = false;      // an input that was written to
   std::uint64_t offset = 0;
+  std::uintptr_t base = 0;       // the address handed out
+  std::shared_ptr<Written> written_bytes = {};  // of a closed block, from its first write
 };
 
 std::mutex mutex;
@@ -68,6 +77,12 @@ constexpr std::size_t most_open = 4096;
 std::vector<std::uintptr_t>& open_pages() {
   static auto* pages = new std::vector<std::uintptr_t>;
   return *pages;
+}
+
+// Memory of the host that kernels may use: address -> bytes.
+std::map<std::uintptr_t, std::size_t>& registered() {
+  static auto* blocks = new std::map<std::uintptr_t, std::size_t>;
+  return *blocks;
 }
 
 std::size_t closed_blocks = 0;
@@ -180,6 +195,7 @@ void* allocate_at(std::size_t bytes, const void* code) {
   if (options().mode != Mode::count || bytes < large) poison(block.data, block.map ? block.room : block.bytes);
   block.serial = ++serial;
   block.code = reinterpret_cast<std::uintptr_t>(code);
+  block.base = reinterpret_cast<std::uintptr_t>(pointer);
   live()[reinterpret_cast<std::uintptr_t>(pointer)] = block;
   if (code) report_leaks(1);
   return pointer;
@@ -237,14 +253,61 @@ struct CopyAccess {
 };
 }  // namespace
 
+void register_host(void* pointer, std::size_t bytes) {
+  std::lock_guard lock(mutex);
+  if (pointer && bytes) registered()[reinterpret_cast<std::uintptr_t>(pointer)] = bytes;
+}
+
+void unregister_host(void* pointer) {
+  std::lock_guard lock(mutex);
+  registered().erase(reinterpret_cast<std::uintptr_t>(pointer));
+}
+
+void note_written(std::uintptr_t base, std::size_t bytes, bool in_pieces) {
+  std::lock_guard lock(mutex);
+  Block* block = closed_blocks ? block_at(base) : nullptr;
+  if (!block || !block->closed) return;
+  if (!block->written_bytes) block->written_bytes = std::make_shared<Written>(Written{std::vector<bool>(block->bytes)});
+  Written& written = *block->written_bytes;
+  const auto from = static_cast<std::ptrdiff_t>(base - block->base),
+             to = static_cast<std::ptrdiff_t>(
+                 std::min<std::size_t>(static_cast<std::size_t>(from) + bytes, block->bytes));
+  std::fill(written.bytes.begin() + from, written.bytes.begin() + to, true);
+  written.in_pieces = written.in_pieces || in_pieces;
+}
+
+bool is_noted(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  const Block* block = closed_blocks ? block_at(address) : nullptr;
+  return block && block->written_bytes && block->written_bytes->bytes[address - block->base];
+}
+
+void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding) {
+  std::lock_guard lock(mutex);
+  const Block* block = closed_blocks ? block_at(first) : nullptr;
+  if (!block || !block->written_bytes || !block->written_bytes->in_pieces) return;
+  std::vector<bool>& written = block->written_bytes->bytes;
+  const std::size_t ahead = (first - block->base) % bytes;
+  for (std::size_t i = 0; i < written.size(); ++i)
+    if (padding[(i + bytes - ahead) % bytes]) written[i] = true;
+}
+
+bool has_pieces(std::uintptr_t address) {
+  std::lock_guard lock(mutex);
+  const Block* block = closed_blocks ? block_at(address) : nullptr;
+  return block && block->written_bytes && block->written_bytes->in_pieces;
+}
+
 void move_bytes(void* target, const void* source, std::size_t bytes) {
   const CopyAccess reached(target, source);
   std::memmove(target, source, bytes);
+  if (bytes) note_written(reinterpret_cast<std::uintptr_t>(target), bytes);
 }
 
 void set_bytes(void* target, int byte, std::size_t bytes) {
   const CopyAccess reached(target, nullptr);
   std::memset(target, byte, bytes);
+  if (bytes) note_written(reinterpret_cast<std::uintptr_t>(target), bytes);
 }
 
 bool release(void* pointer) {
@@ -309,6 +372,7 @@ std::vector<Extent> extents() {
   std::vector<Extent> all;
   all.reserve(live().size());
   for (const auto& [base, block] : live()) all.push_back({base, block.bytes});
+  for (const auto& [base, bytes] : registered()) all.push_back({base, bytes});
   return all;
 }
 

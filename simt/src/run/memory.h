@@ -26,7 +26,7 @@ struct Place {
 Place place_of(std::uintptr_t address);
 Place live_place_of(std::uintptr_t address);      // considers live allocations only
 
-// The live allocations by address.
+// The live allocations and the registered memory of the host.
 struct Extent {
   std::uintptr_t base;
   std::size_t bytes;
@@ -67,6 +67,14 @@ struct Leak {
 std::uint64_t now();
 std::vector<Leak> leaks(std::uint64_t since);
 SIMT_API void* allocate_at(std::size_t bytes, const void* code);  // code: null if no program frees it
+
+// Which bytes of memory that is closed to the host were written, by copies and by the launches that have ended. in_pieces:
+// some of them by accesses of less than a word. Other memory has no record.
+void note_written(std::uintptr_t base, std::size_t bytes, bool in_pieces = false);
+bool is_noted(std::uintptr_t address);
+bool has_pieces(std::uintptr_t address);
+// Counts the padding of records as written. first: one of them; padding: which of its bytes are none of its fields.
+void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding);
 
 // In a checked program the host cannot access memory from cudaMalloc, as on a GPU: only kernels and copies can.
 bool closed_to_host(std::uintptr_t address);

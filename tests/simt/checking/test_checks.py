@@ -35,6 +35,7 @@ def test_every_check_has_its_defects():
     """Are there enough defects of each kind, and as many sound programs?"""
     least = {
         "out_of_bounds": 10,
+        "illegal_address": 4,
         "misaligned": 4,
         "uninitialized": 8,
         "race": 12,
@@ -44,6 +45,7 @@ def test_every_check_has_its_defects():
         "schedule": 3,
         "leak": 2,
         "unchecked_error": 3,
+        "device_assert": 2,
     }
     assert set(least) == set(checks.CHECKS)
     defects = collections.Counter(s.check for s in ALL.values())
@@ -63,6 +65,7 @@ FINDING = dict.fromkeys(("block", "thread", "other_block", "other_thread", "inde
     "check": "race",
     "severity": "error",
     "message": "",
+    "source": "",
     "line": 0,
     "other_line": 0,
     "array": "",
@@ -129,6 +132,20 @@ def test_a_finding_on_a_sound_program_is_a_false_alarm(race):
     assert checks.find_mismatches(sound, [race_finding()]) and checks.find_mismatches(sound, [warning])
     allowing = dataclasses.replace(sound, allows=frozenset({"race"}))
     assert checks.find_mismatches(allowing, [warning]) == [] and checks.find_mismatches(allowing, [race_finding()])
+
+
+def test_a_warning_is_expected_where_the_label_says_so(race):
+    harmless = dataclasses.replace(race, severity="warning")
+    assert not checks.find_mismatches(harmless, [race_finding(severity="warning")])
+    assert checks.find_mismatches(harmless, [race_finding()])
+
+
+def test_file_and_words_of_the_message_are_compared(race):
+    included = dataclasses.replace(race, source="sums.h", says=("in the next",))
+    right = race_finding(source="/tmp/sums.h", message="the read in the next pass")
+    assert not checks.find_mismatches(included, [right])
+    assert checks.find_mismatches(included, [right | {"source": "race.cu"}])
+    assert checks.find_mismatches(included, [right | {"message": "x"}])
 
 
 def test_schedule_needs_no_line(race):
