@@ -76,7 +76,7 @@ def rewrite(
         rewrite_erased_kernels(tokens, launched)
     shared, ends = rewrite_shared(tokens, source, checked)
     _replace_qualifiers(tokens)
-    store_whole(tokens)
+    store_whole(tokens, vectors=checked)
     if checked:
         _call_copies(tokens)
         hide_casts(tokens, source)

@@ -1,28 +1,32 @@
 """Rewrite `*p = {a, b, c, d};` so that the value is stored as a whole.
 
-For a float4, g++ splits such an assignment into four stores, and nvcc makes one store of 16 bytes. If the value is the
-result of a function, both compilers make one store.
+For a float4, g++ splits such an assignment into four stores, and nvcc makes one store of 16 bytes. So it does for
+`make_float4` and `float4{…}` of constants. If the value is the result of a function, both compilers make one store.
 """
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 from simt.frontend.tokens import Token, find_angle_start, find_closing, find_next, find_opening, get_text
 
+_VECTOR = re.compile(r"(make_)?(u?(char|short|int|long|longlong)|float|double)[1-4]")
 _CONTROL = ("if", "for", "while", "switch", "constexpr")
 
 
-def store_whole(tokens: list[Token]) -> None:
+def store_whole(tokens: list[Token], vectors: bool) -> None:
     """Rewrite `LEFT = {…}` to `LEFT = ::simt::whole<decltype(LEFT)>({…})` where LEFT is something in memory and a
-    statement begins with it.
+    statement begins with it. vectors: do the same for the values `float4{…}` and `make_float4(…)`.
     """
     for i, token in enumerate(tokens):
-        opening = find_next(tokens, i)
-        if token.text != "=" or token.kind != "mark" or get_text(tokens, opening) != "{":
+        if token.text != "=" or token.kind != "mark":
             continue
-        end, start = find_closing(tokens, opening), _find_left_start(tokens, i)
-        if end < 0 or start < 0:
+        value = find_next(tokens, i)
+        braced = get_text(tokens, value) == "{"
+        end = find_closing(tokens, value) if braced else _find_vector_end(tokens, value) if vectors else -1
+        start = _find_left_start(tokens, i) if end >= 0 else -1
+        if start < 0:
             continue
         left = tokens[start:i]
         if left[0].text != "*" and not any(t.text in ("[", "->") for t in left):
@@ -31,7 +35,17 @@ def store_whole(tokens: list[Token]) -> None:
             continue
         words = "".join(" " if t.kind in ("space", "comment") else t.text for t in left).strip()
         token.text, token.kind = f"= ::simt::whole<decltype({words})>(", "rewritten"
-        tokens[end].text, tokens[end].kind = "})", "rewritten"
+        tokens[end].text, tokens[end].kind = tokens[end].text + ")", "rewritten"
+
+
+def _find_vector_end(tokens: list[Token], i: int) -> int:
+    """Return the index of the last token of the value `float4{…}` or `make_float4(…)` at i, or -1."""
+    name, opening = get_text(tokens, i), find_next(tokens, i)
+    bracket = "(" if name.startswith("make_") else "{"
+    if not _VECTOR.fullmatch(name) or get_text(tokens, opening) != bracket:
+        return -1
+    end = find_closing(tokens, opening)
+    return end if get_text(tokens, find_next(tokens, end)) == ";" else -1
 
 
 def _declares_pointers(left: list[Token]) -> bool:
@@ -58,9 +72,13 @@ def _find_left_start(tokens: list[Token], i: int) -> int:
             j = before
         elif tokens[j].kind == "word":
             before = find_next(tokens, j, -1)
+            cast = find_next(tokens, before, -1)
+            if get_text(tokens, before) == "&" and get_text(tokens, cast) == ")":  # *(float4*)&tile[0]
+                j = cast
+                continue
             if get_text(tokens, before) not in (".", "->", "::"):
                 break
-            j = find_next(tokens, before, -1)
+            j = cast
         else:
             return -1
     while get_text(tokens, find_next(tokens, j, -1)) == "*" and _begins_statement(

@@ -7,8 +7,8 @@ from simt.frontend.rewrite import rewrite
 from simt.frontend.source import Source
 
 
-def rewritten(source: str) -> str:
-    return rewrite(Source(source, "cuda_sources")).text
+def rewritten(source: str, checked: bool = False) -> str:
+    return rewrite(Source(source, "cuda_sources"), checked=checked).text
 
 
 @pytest.mark.parametrize(
@@ -195,6 +195,9 @@ def test_words_for_the_gpu_become_words_for_the_cpu(torch_words, cpu_words):
         ("if (a[i] == b) {}", None),
         ("auto [a, b] = {1, 2};", None),
         ("f(x[0] = {1});", None),
+        ("*(float4*)&x[4 * i] = {1, 2, 3, 4};", "*(float4*)&x[4 * i]"),
+        ("*reinterpret_cast<float2*>(&x[i]) = {1, 2};", "*reinterpret_cast<float2*>(&x[i])"),
+        ("int y = (a)&x[i] = {1};", None),
     ],
 )
 def test_a_braced_value_is_stored_as_a_whole(source, left):
@@ -203,3 +206,12 @@ def test_a_braced_value_is_stored_as_a_whole(source, left):
     assert ("simt::whole" in text) == (left is not None)
     if left:
         assert f"= ::simt::whole<decltype({left})>(" in text
+
+
+@pytest.mark.parametrize("value", ["make_float4(0, 0, 0, 0)", "float4{0, 0, 0, 0}"])
+def test_a_checked_build_stores_vectors_as_a_whole(value):
+    """Is a vector of constants stored at once in a checked build, where it is all that is stored?"""
+    assert f"::simt::whole<decltype(x[i])>( {value});" in rewritten(f"void f() {{ x[i] = {value}; }}", checked=True)
+    assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value}; }}")
+    assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value} + y; }}", checked=True)
+    assert "simt::whole" not in rewritten(f"void f() {{ float4 v = {value}; }}", checked=True)
