@@ -108,10 +108,9 @@ Checker::Shadow& Checker::fine_enough(std::size_t index, std::uintptr_t address,
   const std::uint8_t exact = address % 4 == 0 && bytes % 4 == 0 ? 2 : address % 2 == 0 && bytes % 2 == 0 ? 1 : 0;
   if (shadow.full) return shadow;
   // The probes look for a word of which a part was never written only where the pieces are smaller than a word.
-  if (!shadow.cells && index < checked.regions.size() && has_pieces(address))
-    refine(index, 0);
-  else if (!shadow.cells || exact < shadow.shift)
-    refine(index, std::min(exact, shadow.shift));
+  const bool first = !shadow.cells && index < checked.regions.size();
+  const std::uint8_t wanted = std::min(exact, first ? smallest_piece(address) : shadow.shift);
+  if (!shadow.cells || wanted < shadow.shift) refine(index, std::min(wanted, shadow.shift));
   return shadow;
 }
 

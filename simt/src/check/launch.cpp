@@ -179,7 +179,7 @@ void Checker::note_global_writes() const {
     for (std::size_t from = 0, to = 0; from < count; from = to + 1) {
       while (from < count && !shadow.cells[from].write) ++from;
       for (to = from; to < count && shadow.cells[to].write;) ++to;
-      if (from < to) note_written(region.base + (from << shadow.shift), (to - from) << shadow.shift, shadow.shift < 2);
+      if (from < to) note_written(region.base + (from << shadow.shift), (to - from) << shadow.shift, shadow.shift);
     }
     for (unsigned k = 0; k < launch().argument_count; ++k) {
       const Argument& argument = launch().arguments[k];

@@ -227,7 +227,9 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
             address);
     }
     if (bytes == 1)
-      count((looks_unwritten(region, address, poison) && !is_written(region, shadow, address)) ||
+      // Another worker may have written the byte in this launch: two bytes seldom have the poison's values by chance.
+      count((looks_unwritten(region, address, poison) && !is_written(region, shadow, address) &&
+             (!shadow || !state_.several || is_poison(address ^ 1, poison))) ||
                 (is_poison(address, poison) && is_partly_written(region, shadow, address)),
             address);
     for (std::size_t at = (address + 3) / 4 * 4; bytes >= 4 && at + 4 <= address + bytes; at += 4) {

@@ -38,7 +38,7 @@ constexpr std::size_t remembered = 256;     // freed allocations kept for messag
 // Which bytes of a block were written.
 struct Written {
   std::vector<bool> bytes;
-  bool in_pieces = false;  // by accesses of less than a word
+  std::uint8_t shift = word_shift;  // of the smallest pieces
 };
 
 struct Block {
@@ -263,7 +263,7 @@ void unregister_host(void* pointer) {
   registered().erase(reinterpret_cast<std::uintptr_t>(pointer));
 }
 
-void note_written(std::uintptr_t base, std::size_t bytes, bool in_pieces) {
+void note_written(std::uintptr_t base, std::size_t bytes, std::uint8_t shift) {
   std::lock_guard lock(mutex);
   Block* block = closed_blocks ? block_at(base) : nullptr;
   if (!block || !block->closed) return;
@@ -273,7 +273,7 @@ void note_written(std::uintptr_t base, std::size_t bytes, bool in_pieces) {
              to = static_cast<std::ptrdiff_t>(
                  std::min<std::size_t>(static_cast<std::size_t>(from) + bytes, block->bytes));
   std::fill(written.bytes.begin() + from, written.bytes.begin() + to, true);
-  written.in_pieces = written.in_pieces || in_pieces;
+  written.shift = std::min(written.shift, shift);
 }
 
 bool is_noted(std::uintptr_t address) {
@@ -285,17 +285,17 @@ bool is_noted(std::uintptr_t address) {
 void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding) {
   std::lock_guard lock(mutex);
   const Block* block = closed_blocks ? block_at(first) : nullptr;
-  if (!block || !block->written_bytes || !block->written_bytes->in_pieces) return;
+  if (!block || !block->written_bytes || block->written_bytes->shift == word_shift) return;
   std::vector<bool>& written = block->written_bytes->bytes;
   const std::size_t ahead = (first - block->base) % bytes;
   for (std::size_t i = 0; i < written.size(); ++i)
     if (padding[(i + bytes - ahead) % bytes]) written[i] = true;
 }
 
-bool has_pieces(std::uintptr_t address) {
+std::uint8_t smallest_piece(std::uintptr_t address) {
   std::lock_guard lock(mutex);
   const Block* block = closed_blocks ? block_at(address) : nullptr;
-  return block && block->written_bytes && block->written_bytes->in_pieces;
+  return block && block->written_bytes ? block->written_bytes->shift : word_shift;
 }
 
 void move_bytes(void* target, const void* source, std::size_t bytes) {

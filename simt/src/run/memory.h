@@ -68,11 +68,12 @@ std::uint64_t now();
 std::vector<Leak> leaks(std::uint64_t since);
 SIMT_API void* allocate_at(std::size_t bytes, const void* code);  // code: null if no program frees it
 
-// Which bytes of memory that is closed to the host were written, by copies and by the launches that have ended. in_pieces:
-// some of them by accesses of less than a word. Other memory has no record.
-void note_written(std::uintptr_t base, std::size_t bytes, bool in_pieces = false);
+// Which bytes of memory that is closed to the host were written, by copies and by the launches that have ended, in pieces
+// of at least 1 << shift bytes. Other memory has no record.
+inline constexpr std::uint8_t word_shift = 2;
+void note_written(std::uintptr_t base, std::size_t bytes, std::uint8_t shift = word_shift);
 bool is_noted(std::uintptr_t address);
-bool has_pieces(std::uintptr_t address);
+std::uint8_t smallest_piece(std::uintptr_t address);  // the least shift so far
 // Counts the padding of records as written. first: one of them; padding: which of its bytes are none of its fields.
 void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding);
 

@@ -74,6 +74,8 @@ torch::Tensor run(std::string name) {
   if (name == "reads_host_variable") reads_host_variable<<<1, 32>>>(out);
   if (name == "writes_host_array") writes_host_array<<<1, 4>>>(out);
   if (name == "reads_heap") reads_pointer<<<1, 32>>>(out, on_heap.data());
+  float on_stack[4] = {};
+  if (name == "reads_stack") reads_pointer<<<1, 32>>>(out, on_stack);
   if (name == "reads_table") reads_pointer<<<1, 32>>>(out, host_table);
   if (name == "half_of_a_word") half_of_a_word<<<1, 32>>>(out);
   if (name == "byte_of_a_word") byte_of_a_word<<<1, 32>>>(out);
@@ -96,6 +98,7 @@ ILLEGAL = {
     "reads_host_variable": ("host_count", "variable of the host"),
     "writes_host_array": ("host_table", "variable of the host"),
     "reads_heap": ("in", "points to host memory"),
+    "reads_stack": ("in", "points to host memory"),
     "reads_table": ("host_table", "variable of the host"),
 }
 
@@ -126,15 +129,15 @@ def test_is_the_illegal_address_found(module, name):
 
 
 def kernel_of(name: str) -> str:
-    return "reads_pointer" if name in ("reads_heap", "reads_table") else name
+    return "reads_pointer" if name in ("reads_heap", "reads_stack", "reads_table") else name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["half_of_a_word", "byte_of_a_word"])
 def test_is_a_word_found_that_was_partly_written(module, name):
-    """It may be padding, so it is a warning."""
+    """The argument points to numbers, of which no part can be padding."""
     (finding,) = find(module, name)
-    assert (finding.check, finding.severity, finding.array) == ("uninitialized", "warning", "out")
+    assert (finding.check, finding.severity, finding.array) == ("uninitialized", "error", "out")
 
 
 @pytest.mark.slow
