@@ -38,7 +38,7 @@ def warm():
 
 def test_each_submission_says_what_is_unusual_about_it():
     """Has each a docstring of one sentence, a problem, and has the table no other?"""
-    assert len(FILES) >= 12 and set(EXPECTED) <= set(FILES)
+    assert len(FILES) >= 60 and set(EXPECTED) <= set(FILES)
     for name in FILES:
         said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))) or ""
         assert said.endswith(".") and "\n" not in said and 20 < len(said) <= 110, name
@@ -54,9 +54,21 @@ def test_submission_is_graded_right(name):
         stage = verdict.stage(wanted["stage"])
         assert verdict.outcome is Outcome.failed and stage.status is Status.failed, seen
         assert stage.reason == wanted["reason"] and wanted["message"] in " ".join(stage.message.split()), seen
+        first = stage.evidence[0] if stage.evidence else None
+        assert "at" not in wanted or (first and first.line and wanted["at"] in (first.text or "")), seen
+        later = [other.reason for other in verdict.stages if other.status is Status.failed and other is not stage]
+        assert later == ([wanted["explains"]] if "explains" in wanted else []), seen
         return
     assert verdict.outcome is Outcome.passed and verdict.doubt == wanted.get("doubt"), seen
     assert wanted.get("message", "") in verdict.stage("correct").message, seen
     assert wanted.get("build", "") in verdict.stage("build").message, seen
     assert bool(verdict.stage("build").message) == ("build" in wanted), seen
     assert all(case.status is Status.passed for case in verdict.stage("correct").cases), seen
+
+
+@pytest.mark.slow
+def test_the_constructor_sees_the_gpu_whose_time_is_predicted():
+    """Are the figures of the GPU the same in ModelNew(...) and in forward, which compares them?"""
+    name = "scaled_relu_gpu_housekeeping"
+    verdict = grade(FILES[name], HERE / "problems" / "scaled_relu.py", seed=SEED, predict="H200")
+    assert verdict.stage("fast").prediction, verdict.stage("fast").message

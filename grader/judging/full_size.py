@@ -204,6 +204,7 @@ def _count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
         seconds=session.limits.own,
         buffers=list_buffers(instance.model),
         weight_seed=instance.weight_seed,
+        gpu=gpu,
     )
     counting = Orders(count=True, seconds=SECONDS)
     session.query(construct, "ModelNew(...)", FULL.name, orders=counting)

@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 
 from grader.judging.context import Context
+from grader.judging.trial import Trial
+from grader.problems.cases import ProblemError
 from grader.verdict import Stage
 
+TRAINING = {  # what layers do in training alone
+    (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d, torch.nn.SyncBatchNorm): (
+        "BatchNorm takes mean and variance from the batch"
+    ),
+    (torch.nn.Dropout, torch.nn.Dropout1d, torch.nn.Dropout2d, torch.nn.Dropout3d): "Dropout drops values",
+}
 COUNTER = "num_batches_tracked"  # of torch's BatchNorm layers: no output depends on it
 
 
 def describe_possible_causes(context: Context, stage: Stage) -> str:
     """Return a sentence for each, with a space before it, or an empty string. stage: "correct", which has failed."""
-    session = context.session
-    return _describe_renamed(session.renamed) + _describe_missing(session.missing) + _describe_strides(context, stage)
+    session, trial = context.session, _find_trial(context, stage)
+    if evaluated := _describe_evaluation(trial):
+        return evaluated
+    return _describe_renamed(session.renamed) + _describe_missing(session.missing) + _describe_strides(trial)
+
+
+def _find_trial(context: Context, stage: Stage) -> Trial | None:
+    """Return the trial of the case that the stage reports."""
+    case = stage.evidence[0].case if stage.evidence else None
+    return next((trial for trial in context.trials if trial.case.name == case), None)
+
+
+def _describe_evaluation(trial: Trial | None) -> str:
+    """Return a sentence where the outputs are those of Model after model.eval(), or an empty string."""
+    if trial is None:
+        return ""
+    modules = list(trial.instance.model.modules())
+    found = [what for kinds, what in TRAINING.items() if any(isinstance(one, kinds) for one in modules)]
+    if not found:
+        return ""
+    with contextlib.suppress(ProblemError):
+        if _are_close(trial.first_outputs, trial.instance.evaluated()):
+            return (
+                " These are the values of Model after model.eval(). KernelBench and the grader do not call eval(), so "
+                f"{' and '.join(found)}. Compute the same."
+            )
+    return ""
+
+
+def _are_close(got: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    """Return whether the outputs are the same but for rounding."""
+    if not got or len(got) != len(others):
+        return False
+    pairs = zip(got, others)
+    return all(a.shape == b.shape and torch.allclose(a.double(), b.double(), rtol=1e-3, atol=1e-4) for a, b in pairs)
 
 
 def _describe_missing(missing: list[str]) -> str:
@@ -29,10 +72,8 @@ def _describe_missing(missing: list[str]) -> str:
     )
 
 
-def _describe_strides(context: Context, stage: Stage) -> str:
+def _describe_strides(trial: Trial | None) -> str:
     """Return a sentence about inputs of the failing case that are not contiguous, or an empty string."""
-    case = stage.evidence[0].case if stage.evidence else None
-    trial = next((trial for trial in context.trials if trial.case.name == case), None)
     if trial is None:
         return ""
     named = zip(trial.instance.names(), trial.instance.inputs)

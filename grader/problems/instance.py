@@ -62,6 +62,10 @@ class Instance:
         with Tf32() if self.precision == "tf32" else contextlib.nullcontext():
             return self._run(self.build(), copy_values(self.inputs))
 
+    def evaluated(self) -> list[torch.Tensor]:
+        """Return eager's outputs after model.eval(), in the model's own dtype. A fresh model."""
+        return self._run(self.build().eval(), copy_values(self.inputs))
+
     def expected(self) -> list[torch.Tensor]:
         """Return the outputs computed in float64 (floating outputs are float64; others keep their dtype)."""
         try:

@@ -45,12 +45,19 @@ class Device:
         return protocol.unpack(value, self.mapped.attach, borrow)
 
     def running(
-        self, schedule: str | int = "forward", guard: str | None = None, seconds: float = 10.0
+        self,
+        schedule: str | int = "forward",
+        guard: str | None = None,
+        seconds: float = 10.0,
+        modeled: str | None = None,
     ) -> contextlib.AbstractContextManager[object]:
-        """Return simt's context for these options; an empty one on a GPU, and where no kernel can be built."""
+        """Return simt's context for these options; an empty one on a GPU, and where no kernel can be built.
+
+        modeled: the GPU whose limits and figures apply, None for the usual one.
+        """
         if self.gpu or not has_simt():
             return contextlib.nullcontext()
-        return simt.run(schedule=schedule, guard=guard, seconds=seconds)
+        return simt.run(schedule=schedule, guard=guard, seconds=seconds, device=modeled)
 
     def submission(self) -> contextlib.AbstractContextManager[object]:
         """Return the context for the submission's own code: without a GPU, "cuda" means the CPU there."""

@@ -130,7 +130,8 @@ class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
     """Construct ModelNew(*args, **kwargs) and load the weights. model_source: for ModelNew.load_reference.
 
     buffers: names in `state` that need no counterpart in ModelNew. weight_seed: the constructor begins with this seed,
-    as Model's did, and draws what is not in `state`.
+    as Model's did, and draws what is not in `state`. gpu: the GPU whose figures the constructor reads, None for the
+    one whose limits launches have.
     """
 
     args: Value
@@ -143,6 +144,7 @@ class Construct(msgspec.Struct, tag="construct", forbid_unknown_fields=True):
     seconds: float
     buffers: list[str] = []
     weight_seed: int | None = None
+    gpu: str | None = None
 
 
 class Forward(msgspec.Struct, tag="forward", forbid_unknown_fields=True):

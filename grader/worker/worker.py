@@ -115,7 +115,7 @@ class Worker:
     def construct(self, command: protocol.Construct) -> protocol.Reply:
         """Construct ModelNew with the judge's arguments, from its seed if it gives one, and load its weights."""
         args, kwargs = self.device.unpack(command.args), self.device.unpack(command.kwargs)
-        with self.device.running(guard=command.guard), self.device.submission():
+        with self.device.running(guard=command.guard, modeled=command.gpu), self.device.submission():
             if command.weight_seed is not None:
                 random.seed(command.weight_seed)
                 torch.manual_seed(command.weight_seed)

@@ -79,6 +79,12 @@ def run(
         yield
 
 
+def _is_list_of_names(sources: object) -> bool:
+    """Return whether what was passed as sources are names of functions."""
+    listed = list(sources) if isinstance(sources, (list, tuple, dict)) else [sources]
+    return bool(listed) and all(isinstance(one, str) and one.isidentifier() for one in listed)
+
+
 def load_inline(
     name: str,
     cpp_sources: str | Sequence[str],
@@ -107,6 +113,11 @@ def load_inline(
     the extension is loaded, so that its TORCH_LIBRARY registers operators, and the path of its file is returned.
     Raises CompileError and its subclasses with the student's lines, NoCompiler, CacheError.
     """
+    if _is_list_of_names(sycl_sources):  # torch before 2.7 had `functions` in this place
+        raise ValueError(
+            "The fourth argument of load_inline is sycl_sources, and has been since torch 2.7. "
+            "Pass the names of your functions as functions=[…]."
+        )
     if sycl_sources or with_sycl:
         raise ValueError("simt does not support SYCL. Pass cuda_sources instead.")
     flags = filter_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
