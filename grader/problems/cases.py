@@ -29,7 +29,9 @@ BASES = (16, 32, 64, 128, 8, 4, 256, 512)  # ceilings tried for all sizes togeth
 MINIMAL = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
 PRIMES = (13, 17, 19, 23, 29, 31, 37, 11, 7, 5, 3)
 POWERS = (32, 16, 64, 8, 128)
-BATCH = {MINIMAL: (1, 2, 4), PRIMES: (3, 5, 7), POWERS: (4, 2, 8)}
+FEW_PRIMES = (3, 5, 7, 11, 13, 17, 19)
+BLOCK = 1024  # threads that a block may have: a thread for each of fewer elements, which may be no power of two
+BATCH = {MINIMAL: (1, 2, 4), PRIMES: (3, 5, 7), FEW_PRIMES: (2, 3, 5), POWERS: (4, 2, 8)}
 FEW = 3  # different sizes, of the five that are wanted: with fewer, the verdict warns its reader
 
 
@@ -145,6 +147,8 @@ def lower(problem) -> list[Case]:
     shapes = {"minimal": _walk(trial, slots, base, MINIMAL), "small": base, "odd": _walk(trial, slots, base, PRIMES)}
     others = ("normal", "large_mean") if trial.plain_inputs(base) else ()
     others = [inputs for inputs in others if trial.accepts(shapes["odd"], inputs)]
+    if math.prod(size for slot, size in shapes["odd"].items() if not _is_batch(slot)) > BLOCK:
+        shapes["odd, few elements"] = _walk(trial, slots, base, FEW_PRIMES)
     shapes["powers of two"] = _walk(trial, slots, base, POWERS)
     shapes["larger"] = _grow(trial, slots, shapes["powers of two"])
     if math.prod(slots.values()) <= MOST_WORK and trial.accepts(slots):  # what is much too large is not even tried

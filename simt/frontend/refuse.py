@@ -226,7 +226,8 @@ def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]
     if name == "experimental" and before == "::" and text(i - 2) in ("wmma", "nvcuda"):
         return f"{text(i - 2)}::experimental", f"the experimental part of {text(i - 2)}"
     if before == "::" and text(i - 2) == "torch" and name in ("autograd", "nn") and after == "::":
-        return f"torch::{name}", _TORCH[name]
+        is_functional = name == "nn" and text(i + 2) == "functional"
+        return f"torch::{name}", None if is_functional else _TORCH[name]
     if name == "class_" and before == "::" and text(i - 2) == "torch":
         return "torch::class_", "TorchScript's classes (py::class_ works)"
     if name in ("texture", "surface") and (after != "<" or before == "return" or before in set("(&|=,?:!+-*/%<[")):
@@ -241,5 +242,5 @@ def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]
 
 _TORCH = {
     "autograd": "C++ autograd functions (write a torch.autograd.Function in Python)",
-    "nn": "torch's C++ modules (at:: and torch:: functions work)",
+    "nn": "torch's C++ modules (functions of torch::nn::functional, torch:: and at:: work)",
 }

@@ -15,6 +15,7 @@ from simt.toolchain.compilers import find_compiler, find_cpp_library, find_last_
 from simt.toolchain.diagnostics import read_diagnostics, read_link_errors
 from simt.toolchain.disassembly.blocks import write_blocks
 from simt.toolchain.headers import (
+    LIGHT_OPERATORS,
     SIMT,
     build_header,
     choose_header,
@@ -230,7 +231,8 @@ def _are_headers_unchanged(folder: Path) -> bool:
 
 
 def _names_operators(error: CompileError, unit: Unit) -> bool:
-    """Return whether the light header may be the cause: an operator that is found without naming its namespace.
+    """Return whether the light header may be the cause: an operator that is found without naming its namespace, or a
+    call with arguments that the light header's declaration of an operator does not take.
 
     C++ finds it only where it is called with a tensor, as in `sum(x)`. Device code has no tensors, and a name before an
     operator such as += is a variable: an error about these is final, although torch has a `sum` and a `mean`.
@@ -238,6 +240,8 @@ def _names_operators(error: CompileError, unit: Unit) -> bool:
     import torch
 
     for d in error.diagnostics:
+        if set(re.findall(r"\b(?:torch|at)\s*::\s*(\w+)\s*\(", d.text)) & LIGHT_OPERATORS:
+            return True
         undeclared = re.match(r"‘(\w+)’ was not declared|there are no arguments to ‘(\w+)’", d.message)
         if undeclared and (d.source, d.line) not in unit.device_lines:
             name = undeclared[1] or undeclared[2]

@@ -30,6 +30,13 @@ _LIGHT = set(
     opmath_type OptionalDeviceGuard headeronly util
     """.split()
 )
+# The operators of which the light header declares the calls that are usual: simt/include/simt/tensors.h.
+LIGHT_OPERATORS = set(
+    """
+    abs exp log mean neg relu rsqrt sigmoid sqrt square sum tanh bmm matmul maximum minimum mm softmax log_softmax addmm
+    transpose linear
+    """.split()
+)
 _LIGHT_HEADERS = {
     f"ATen/{name}.h"
     for name in (
@@ -154,4 +161,4 @@ def choose_header(texts: list[str]) -> str:
     names = {n for text in texts for n in re.findall(r"\b(?:torch|at)\s*::\s*([A-Za-z_]\w*)", text)}
     headers = {h for text in texts for h in re.findall(r"#\s*include\s*[<\"]((?:ATen|torch)/[^>\"]+)", text)}
     stand_ins = {h for h in headers for folder in _SHIMS if (SIMT / "include" / folder / h).is_file()}
-    return "prelude" if names <= _LIGHT and headers <= stand_ins | _LIGHT_HEADERS else "prelude_full"
+    return "prelude" if names <= _LIGHT | LIGHT_OPERATORS and headers <= stand_ins | _LIGHT_HEADERS else "prelude_full"

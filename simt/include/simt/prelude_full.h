@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <torch/nn/functional.h>
 #include <torch/types.h>
 
 #include <simt/torch_cuda.h>

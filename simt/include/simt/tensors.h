@@ -10,6 +10,7 @@
 #include <ATen/ops/empty_strided_ops.h>
 #include <ATen/ops/full_like_ops.h>
 #include <ATen/ops/full_ops.h>
+#include <ATen/ops/linear_ops.h>
 #include <ATen/ops/ones_like_ops.h>
 #include <ATen/ops/ones_ops.h>
 #include <ATen/ops/zeros_like_ops.h>
@@ -49,6 +50,54 @@ inline Tensor full_like(const Tensor& self, const Scalar& value, TensorOptions o
   return simt_grad(_ops::full_like::call(self, value, SIMT_OPTIONS, format ? format : o.memory_format_opt()), o);
 }
 #undef SIMT_OPTIONS
+
+// The operators that host code calls most as functions: methods of a tensor under another name. A call that fits none of
+// these does not compile here, and is compiled again with all of torch's (simt/toolchain/build.py).
+#define SIMT_OF_ONE(name) \
+  inline Tensor name(const Tensor& self) { return self.name(); }
+SIMT_OF_ONE(abs)
+SIMT_OF_ONE(exp)
+SIMT_OF_ONE(log)
+SIMT_OF_ONE(mean)
+SIMT_OF_ONE(neg)
+SIMT_OF_ONE(relu)
+SIMT_OF_ONE(rsqrt)
+SIMT_OF_ONE(sigmoid)
+SIMT_OF_ONE(sqrt)
+SIMT_OF_ONE(square)
+SIMT_OF_ONE(sum)
+SIMT_OF_ONE(tanh)
+#undef SIMT_OF_ONE
+#define SIMT_OF_TWO(name) \
+  inline Tensor name(const Tensor& self, const Tensor& other) { return self.name(other); }
+SIMT_OF_TWO(bmm)
+SIMT_OF_TWO(matmul)
+SIMT_OF_TWO(maximum)
+SIMT_OF_TWO(minimum)
+SIMT_OF_TWO(mm)
+#undef SIMT_OF_TWO
+inline Tensor mean(const Tensor& self, at::OptionalIntArrayRef dim, bool keepdim = false,
+                   std::optional<ScalarType> dtype = {}) {
+  return self.mean(dim, keepdim, dtype);
+}
+inline Tensor sum(const Tensor& self, at::OptionalIntArrayRef dim, bool keepdim = false,
+                  std::optional<ScalarType> dtype = {}) {
+  return self.sum(dim, keepdim, dtype);
+}
+inline Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = {}) {
+  return self.softmax(dim, dtype);
+}
+inline Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = {}) {
+  return self.log_softmax(dim, dtype);
+}
+inline Tensor addmm(const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta = 1,
+                    const Scalar& alpha = 1) {
+  return self.addmm(a, b, beta, alpha);
+}
+inline Tensor transpose(const Tensor& self, int64_t a, int64_t b) { return self.transpose(a, b); }
+inline Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {}) {
+  return _ops::linear::call(input, weight, bias);
+}
 
 // As in ATen/TensorOperators.h. `turned`: what a number on the left becomes, a on the left of b.
 #define SIMT_OPERATOR(symbol, method, turned)                                             \

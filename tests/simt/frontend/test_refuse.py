@@ -84,7 +84,7 @@ def _in_kernel(text: str) -> str:
         ("using namespace nvcuda::experimental;", 1, "nvcuda::experimental", "experimental"),
         (_in_kernel("nvcuda::wmma::bmma_sync(d, a, b, c);"), 2, "bmma_sync", "single bits"),
         # torch's
-        ("auto y = torch::nn::functional::relu(x);", 1, "torch::nn", "torch's C\\+\\+ modules"),
+        ("auto y = torch::nn::ReLU()(x);", 1, "torch::nn", "torch's C\\+\\+ modules"),
         ("struct F : public torch::autograd::Function<F> {};", 1, "torch::autograd", "autograd"),
     ],
 )
@@ -109,6 +109,7 @@ def test_a_feature_is_refused_by_name_and_line(source, line, name, words):
         "struct S { int cuda; }; int f(S s) { return s.cuda; }",
         "float f(float tex2D) { return tex2D + 1; }",
         "auto s = at::cuda::getCurrentCUDAStream();",
+        "namespace F = torch::nn::functional;",
         "c10::cuda::CUDAGuard device_guard(x.device());",
         "int culture, cudaGraphics, currant, cu, curandom;",
         "template <class T> struct Device; Device<int>* d; int latch = 0, device = 1;",

@@ -131,7 +131,7 @@ def test_a_parameter_hides_the_dynamic_shared_array_of_the_same_name():
         ("void f() {\n  cuda::latch<cuda::thread_scope_block> b;\n}", 2, "libcu++"),
         ("texture<float> t;\n", 1, "texture"),
         ("__global__ void k() {\n\n  __shared__ int n = 0;\n}", 3, "initial value"),
-        ("auto y = torch::nn::functional::relu(x);", 1, "torch::nn"),
+        ("auto y = torch::nn::ReLU()(x);", 1, "torch::nn"),
         ("void f() { thrust::sort(a, b); }", 1, "thrust"),
     ],
 )

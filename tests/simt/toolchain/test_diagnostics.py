@@ -52,6 +52,22 @@ def test_the_header_with_all_operators_is_tried_where_it_may_help(monkeypatch, l
     assert headers == ["prelude", "prelude_full"][:tries]
 
 
+def test_the_header_with_all_operators_is_tried_where_an_operator_gets_other_arguments(monkeypatch):
+    """Is it built where the light header's declaration of an operator does not take what torch's own may take?"""
+    headers = []
+
+    def fail(unit, precompiled, folder):
+        headers.append(unit.header)
+        message = "no matching function for call to ‘sum(at::Tensor&, at::Dimname)’"
+        raise CompileError([Diagnostic("cuda_sources", 7, 12, "error", message, "  auto y = torch::sum(x, name);")])
+
+    monkeypatch.setattr(build, "_compile", fail)
+    monkeypatch.setattr(build, "build_header", lambda name, mode: Path(name))
+    with pytest.raises(CompileError):
+        build.link("diagnostics", [make_unit()[1]], [], [], [])
+    assert headers == ["prelude", "prelude_full"]
+
+
 def test_notes_about_headers_are_left_out():
     """Is a note dropped that announces others, all in headers, and neither a name within torch's own parts suggested,
     nor one that is not like the unknown one?
