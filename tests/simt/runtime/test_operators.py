@@ -1,5 +1,7 @@
 """Operators of torch in host code: are those that the light header declares torch's own?"""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -36,9 +38,10 @@ def test_the_operators_are_those_of_torch():
     cpp = "\n".join(f"at::Tensor {name}_(at::Tensor a, at::Tensor b);" for name in calls)
     module = simt.load_inline("operators", cpp, cuda, functions=[f"{name}_" for name in calls])
     for name, (call, expected) in calls.items():
+        compute: Callable[..., torch.Tensor] = expected
         a, b = torch.rand(4, 4) + 0.1, torch.rand(4, 4)
         a, b = (a[None], b[None]) if name == "bmm" else (a, b)
-        wanted = expected(a, b) if "b)" in call or "b," in call else expected(a)
+        wanted = compute(a, b) if "b)" in call or "b," in call else compute(a)
         torch.testing.assert_close(getattr(module, f"{name}_")(a, b), wanted, check_dtype=False, msg=name)
 
 
