@@ -237,8 +237,11 @@ void Checker::unwritten(const Region& region, const Shadow* shadow, std::uintptr
       std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
       const bool poisoned = word == poison;
       if (!poisoned || !is_padding(region, at, sizeof word)) {  // padding that holds the poison counts as neither
+        // Whether another block's update came first on this worker does not matter: each of them is reported.
+        const bool update = access & modifying;
         bool written = true;
-        for (std::size_t k = 0; poisoned && k < 4; ++k) written = written && is_written(region, shadow, at + k);
+        for (std::size_t k = 0; poisoned && k < 4; ++k)
+          written = written && (update ? shadow && is_noted(at + k) : is_written(region, shadow, at + k));
         count(poisoned && !written, at);
       }
       // A struct that is copied as bytes may have padding.
