@@ -41,7 +41,7 @@ TURNS = 15  # of the two builds at full size
 MARK = "row "  # before a row in a child's output
 _writing = threading.Lock()
 HEADS = ["build", "files", "median, s", "worst, s", "of"]
-COMMAND = "timing/split.py --stock 3"
+COMMAND = "timing/split.py"
 
 
 def find_files() -> dict[str, Path]:

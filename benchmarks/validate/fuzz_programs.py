@@ -6,8 +6,8 @@ Each program of tests/simt/programs and tests/simt/checks is changed in one to t
 twice, exchanged for its neighbour or for another of the file, a number or an operator becomes another, a line is left
 out or said twice, or the file ends early. Most do not compile then, many have defects, and some never end.
 What counts as wrong: a traceback, a crash of the tool itself, an exit status that `--help` does not name for such a
-file, a compiler's message or a finding without file and line, and a run that takes more than twice its time limit
-although no host code can keep it. A program may end itself with any status: what its text returns or exits with is
+file, a compiler's message or a finding without file and line, and a run that does not end in time although no loop
+of host code can keep it. A program may end itself with any status: what its text returns or exits with is
 let pass. The exit status is 1 if anything is wrong.
 """
 

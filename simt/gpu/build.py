@@ -96,7 +96,7 @@ def is_warm(text: str = "") -> bool:
 
 
 def warm_up(text: str = "") -> None:
-    """Build what the first extension of a machine would wait for, about 30 s. text: any that contains the sources."""
+    """Build what the first extension of a machine would wait for. text: any that contains the sources."""
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(build_base), *(pool.submit(build_header, name, "plain") for name in _list_headers(text))]
         for job in [*jobs, pool.submit(_build_launcher)]:

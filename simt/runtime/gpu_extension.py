@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from simt.errors import NoCompiler
 from simt.gpu import build
 from simt.gpu.items import NotSplit
 from simt.runtime.extension import filter_flags, list_functions, list_sources, load_binder, stock_load_inline
@@ -44,8 +45,8 @@ def load_inline(
 
     The arguments are those of torch. Device code and host code are compiled at once (simt/gpu/build.py). What cannot be
     split so goes to nvcc as torch does it; `ways[name]` says which way it took and why.
-    Raises CompileError and its subclasses with the lines of the sources, NoCompiler, CacheError; what torch raises for
-    nvcc.
+    Where simt finds no compiler that it can use, it goes there, too. Raises CompileError and its subclasses with the
+    lines of the sources, CacheError; what torch raises for nvcc.
     """
     try:
         if sycl_sources or with_sycl or not cuda_sources or extra_include_paths or with_cuda is False:
@@ -60,7 +61,7 @@ def load_inline(
             is_module=is_python_module,
         )
         module = _load(sources, list(extra_cuda_cflags or []), verbose)
-    except NotSplit as reason:
+    except (NotSplit, NoCompiler) as reason:
         ways[name] = f"nvcc: {reason}"
         if verbose:
             print(f"simt: {name}: nvcc compiles it, because {reason}", file=sys.stderr)

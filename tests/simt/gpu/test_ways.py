@@ -1,0 +1,32 @@
+"""Which way does an extension for a GPU take where it cannot be compiled apart? Both ways are stand-ins."""
+
+import pytest
+
+from simt.errors import CompileError, Diagnostic, NoCompiler
+from simt.gpu.items import NotSplit
+from simt.runtime import gpu_extension
+
+
+@pytest.fixture
+def build(monkeypatch):
+    """Calls load_inline with a build that raises an error, and an nvcc that returns the linker's flags."""
+
+    def call(error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(gpu_extension, "_load", fail)
+        monkeypatch.setattr(gpu_extension, "stock_load_inline", lambda *_, extra_ldflags, **__: extra_ldflags)
+        return gpu_extension.load_inline("ways", "", "__global__ void k() {}", functions=[], extra_ldflags=["-lm"])
+
+    return call
+
+
+@pytest.mark.parametrize("error", [NotSplit("it has managed memory"), NoCompiler("the compiler is too old")])
+def test_nvcc_takes_what_cannot_be_split(build, error):
+    assert build(error)[0] == "-lm" and gpu_extension.ways["ways"] == f"nvcc: {error}"
+
+
+def test_a_mistake_is_not_compiled_again(build):
+    with pytest.raises(CompileError, match="no such name"):
+        build(CompileError([Diagnostic("cuda_sources", 1, 1, "error", "no such name")]))
