@@ -9,21 +9,9 @@ import click
 
 from grader.cli.statuses import CANNOT
 from grader.worker import sandbox
-from simt.toolchain.cache import free_bytes, measure
+from simt.toolchain.cache import KINDS, Kind, free_bytes, measure
 from simt.toolchain.removal import remove_tree
 
-# The folders of simt's cache, and what each holds and keeps at most.
-KINDS = {
-    "header": "precompiled headers: 12, and 4 GiB",
-    "runtime": "simt's library: 3 versions",
-    "base": "what connects it with torch: 3 versions",
-    "part": "parts of both: 60",
-    "binding": "bindings of the course's exercises: 200",
-    "object": "compiled kernels: 1000, and 1 GiB",
-    "extension": "linked kernels: 1000, and 1 GiB",
-    "source": "sources of programs: 1000",
-    sandbox.SUBMISSIONS: f"builds of graded files: of {sandbox.KEPT}, 48 MiB each",
-}
 TORCHS = {
     "extensions": f"torch's builds of graded files: of {sandbox.KEPT}",
     "inductor": "what torch.compile made of the problems",
@@ -60,10 +48,18 @@ def cache(empty: bool) -> None:
         sys.exit(CANNOT)
 
 
+def describe(kind: Kind) -> str:
+    """Return what a kind's entries are and how many are kept, and how many bytes: 'linked kernels: 1000, 1 GiB'."""
+    return f"{kind.what}: {kind.keep}, {kind.most_bytes >> 30} GiB"
+
+
 def list_folders() -> list[tuple[Path, str]]:
     """Return the folders that are there, with what they hold. Raises RuntimeError where there is no home."""
     own = sandbox.extensions("").parent
-    listed = [(sandbox.simt_cache() / name, what) for name, what in KINDS.items()]
+    listed = [(sandbox.simt_cache() / name, describe(kind)) for name, kind in KINDS.items()]
+    listed.append(
+        (sandbox.simt_cache() / sandbox.SUBMISSIONS, f"builds of graded files: of {sandbox.KEPT}, 48 MiB each")
+    )
     listed += [(own / name, what) for name, what in TORCHS.items()]
     return [(folder, what) for folder, what in listed if folder.is_dir()]
 

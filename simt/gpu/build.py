@@ -227,8 +227,6 @@ def _build_code(
             raise _make_error(whole, parts, log)
 
     place, made = cache.find_or_make("gpu_code", key, make)
-    if made:
-        cache.trim("gpu_code", 1000)
     return place / _CODE, made
 
 

@@ -209,11 +209,9 @@ def _mark_start(file: File, text: str, files: dict[Path, File]) -> str:
 
 def _keep(copies: dict[str, str]) -> Path:
     """Write the rewritten headers to a folder of the cache and return it."""
-    place, made = cache.find_or_make(
+    place, _ = cache.find_or_make(
         "source", cache.hash_texts(*copies, *copies.values()), lambda folder: _write(folder, copies)
     )
-    if made:
-        cache.trim("source", 1000)
     return place
 
 

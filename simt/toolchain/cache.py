@@ -10,10 +10,34 @@ import secrets
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from simt.errors import CacheError
 from simt.toolchain.removal import REMOVAL_SECONDS, remove_tree
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the entries of a kind are, and how many entries and bytes of them stay when one is added (see `trim`)."""
+
+    what: str
+    keep: int
+    most_bytes: int = 1 << 30
+
+
+KINDS = {
+    "header": Kind("precompiled headers", 12, 4 << 30),
+    "runtime": Kind("simt's library, its versions", 3),
+    "base": Kind("what connects it with torch, its versions", 3),
+    "part": Kind("parts of both", 60),
+    "binding": Kind("bindings of the course's exercises", 200),
+    "object": Kind("compiled kernels", 1000),
+    "extension": Kind("linked kernels", 1000),
+    "source": Kind("sources of programs", 1000),
+    "gpu_code": Kind("kernels compiled for a GPU", 1000),
+    "gpu_extension": Kind("linked kernels for a GPU", 1000),
+}
 
 
 def cache_dir() -> Path:
@@ -65,16 +89,21 @@ def find_or_make(kind: str, key: str, make, current=lambda place: True) -> tuple
 
     make(folder) fills the folder if it is missing, or if current(folder) is false because it is out of date.
     A folder appears by a rename, with a list of its files and their sizes, so that an incomplete folder is rebuilt. The
-    lock belongs to the operating system and ends with its process, so that a killed build blocks no other.
-    Raises CacheError if the cache cannot be used.
+    lock belongs to the operating system and ends with its process, so that a killed build blocks no other. When one is
+    made, entries past the kind's limits go.
+    Raises KeyError for a kind that KINDS lacks, CacheError if the cache cannot be used.
     """
+    limits = KINDS[kind]
     shared = shared_dir()
     if shared and _is_whole(shared / kind / key) and current(shared / kind / key):
         return shared / kind / key, False
     try:
-        return _find_or_make(cache_dir() / kind / key, make, current)
+        place, made = _find_or_make(cache_dir() / kind / key, make, current)
     except OSError as error:
         raise make_unusable_error(error.strerror or str(error)) from None
+    if made:
+        trim(kind, limits.keep, limits.most_bytes)
+    return place, made
 
 
 def _find_or_make(place: Path, make, current) -> tuple[Path, bool]:

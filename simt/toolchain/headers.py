@@ -131,11 +131,7 @@ def list_closure(*roots: str) -> tuple[Path, ...]:
 
 def build_header(name: str, mode: str) -> Path:
     """Return a precompiled header for one mode; build it if it is missing (7 s; 25 s for prelude_full)."""
-    place, made = cache.find_or_make(
-        "header", make_header_key(name, mode), lambda folder: _precompile(folder, name, mode)
-    )
-    if made:
-        cache.trim("header", 12, 4 << 30)
+    place, _ = cache.find_or_make("header", make_header_key(name, mode), lambda folder: _precompile(folder, name, mode))
     return place / f"{name}.h"
 
 

@@ -58,19 +58,12 @@ def make_base_key() -> str:
 
 def build_runtime() -> Path:
     """Return the folder with the runtime library and the probes; build them if they are missing (about 10 s)."""
-    place, made = cache.find_or_make("runtime", make_runtime_key(), _make_runtime)
-    if made:
-        cache.trim("runtime", 3)
-    return place
+    return cache.find_or_make("runtime", make_runtime_key(), _make_runtime)[0]
 
 
 def build_base() -> Path:
     """Return the folder with the binder and values.o; build them and the runtime if they are missing (about 20 s)."""
-    place, made = cache.find_or_make("base", make_base_key(), _make_base)
-    if made:
-        cache.trim("base", 3)
-        cache.trim("part", 60)
-    return place
+    return cache.find_or_make("base", make_base_key(), _make_base)[0]
 
 
 def _make_runtime(folder: Path) -> None:

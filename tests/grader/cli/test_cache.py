@@ -1,10 +1,13 @@
 """Does `grader cache` tell what builds take, and remove them?"""
 
+import os
+
 import pytest
 from click.testing import CliRunner
 
-from grader.cli.cache import KINDS, cache, format_bytes
+from grader.cli.cache import cache, format_bytes
 from simt.toolchain import cache as kept
+from simt.toolchain.cache import KINDS
 
 
 @pytest.fixture
@@ -44,9 +47,25 @@ def test_a_cache_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch):
     assert done.exit_code == 3 and done.stderr.count("\n") == 1 and "cannot be used" in done.stderr
 
 
-def test_every_kind_of_entry_is_listed():
-    """Does a build add no kind that the command does not know?"""
-    assert {path.name for path in kept.cache_dir().iterdir() if path.is_dir()} <= KINDS.keys()
+def test_every_kind_of_entry_is_listed(folders):
+    """Does the command tell of each kind, and can a build add none that it does not know?"""
+    for kind in KINDS:
+        kept.find_or_make(kind, "key", lambda folder: (folder / "file").write_bytes(b"x" * (1 << 20)))
+    done = CliRunner().invoke(cache, [])
+    listed = {line.split()[0] for line in done.output.splitlines() if "1.0 MiB" in line or "4.0 MiB" in line}
+    assert listed >= KINDS.keys(), done.output
+    with pytest.raises(KeyError, match="another"):
+        kept.find_or_make("another", "key", lambda folder: pytest.fail("it was begun"))
+
+
+def test_each_kind_has_limits_that_are_kept(folders, monkeypatch):
+    """Does a build remove what is past its kind's limit?"""
+    monkeypatch.setattr(kept, "RECENT_S", 0)
+    monkeypatch.setitem(KINDS, "gpu_extension", kept.Kind("linked kernels", 2))
+    for number in range(4):
+        kept.find_or_make("gpu_extension", f"{number}", lambda folder: (folder / "file").write_text("built"))
+    left = os.listdir(folders / "simt" / "gpu_extension")
+    assert sorted(name for name in left if not name.startswith(".")) == ["2", "3"]
 
 
 def test_bytes_are_readable():

@@ -378,17 +378,17 @@ def test_what_another_checkout_used_today_stays(monkeypatch, tmp_path):
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
     now = time.time()
     for hours in (1, 2, 23, 25, 26):
-        place, _ = cache.find_or_make("runtime", f"{hours}", lambda folder: (folder / "a.so").write_bytes(b"x" * 100))
+        place, _ = cache.find_or_make("part", f"{hours}", lambda folder: (folder / "a.so").write_bytes(b"x" * 100))
         os.utime(place, (now - 3600 * hours, now - 3600 * hours))
 
     def list_left() -> list[int]:
-        return sorted(int(place.name) for place in (tmp_path / "runtime").iterdir() if not place.name.startswith("."))
+        return sorted(int(place.name) for place in (tmp_path / "part").iterdir() if not place.name.startswith("."))
 
-    cache.trim("runtime", 4)
+    cache.trim("part", 4)
     assert list_left() == [1, 2, 23, 25]
-    cache.trim("runtime", 1)
+    cache.trim("part", 1)
     assert list_left() == [1, 2, 23]
-    cache.trim("runtime", 1, 250)
+    cache.trim("part", 1, 250)
     assert list_left() == [1, 2]
 
 

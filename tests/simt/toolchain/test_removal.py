@@ -141,7 +141,7 @@ def test_what_is_used_meanwhile_stays(tmp_path, monkeypatch):
 def test_an_entry_that_goes_while_it_is_found_is_made_again(tmp_path, monkeypatch):
     """Is an entry rebuilt that is removed after it was found and before its use is noted?"""
     monkeypatch.setenv("SIMT_CACHE", str(tmp_path))
-    cache.find_or_make("kind", "key", lambda folder: (folder / "file").write_text("first"))
+    cache.find_or_make("object", "key", lambda folder: (folder / "file").write_text("first"))
 
     def remove(place):
         was_there = (place / "file").read_text() == "second"
@@ -149,7 +149,7 @@ def test_an_entry_that_goes_while_it_is_found_is_made_again(tmp_path, monkeypatc
             remove_tree(place)
         return not was_there
 
-    place, made = cache.find_or_make("kind", "key", lambda folder: (folder / "file").write_text("second"), remove)
+    place, made = cache.find_or_make("object", "key", lambda folder: (folder / "file").write_text("second"), remove)
     assert made and (place / "file").read_text() == "second"
 
 
