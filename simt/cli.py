@@ -44,6 +44,7 @@ COUNT_EXITS = EXITS.format(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gpu-kernel-course")
 def cli() -> None:
     """Run CUDA C++ on the CPU: unchanged, with every check on, or with counters of the work for a GPU.
 

@@ -29,6 +29,7 @@ MIN_COLUMNS = 20  # a terminal has more; a smaller COLUMNS was not set on purpos
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="gpu-kernel-course")
 def cli() -> None:
     """Grade CUDA kernels written as KernelBench's ModelNew, with a GPU or without."""
 

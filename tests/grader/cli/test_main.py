@@ -159,6 +159,14 @@ def test_the_installed_command_is_the_module():
     assert "from grader.cli.entry import main" in (sandbox.PROJECT / "grader" / "__main__.py").read_text()
 
 
+@pytest.mark.parametrize("module", ["grader", "simt"])
+def test_the_version_is_the_projects(module):
+    """Do both commands say the version in pyproject.toml?"""
+    wanted = tomllib.loads((sandbox.PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip().endswith(f", version {wanted}")
+
+
 PRESSED = """
 import signal, sys
 class Pressed:
