@@ -50,7 +50,7 @@ def start_process(context: Context, stage: Stage) -> None:
 def begin(context: Context, stage: Stage) -> None:
     """Start the grading on the CPU. The stage that has ended is left as it is."""
     request = context.request
-    model = request.problem_path or context.problem.path
+    model, gpu = request.problem_path or context.problem.path, _find_device()
     context.beside = Beside(
         Order(
             name=request.path.name,
@@ -64,7 +64,8 @@ def begin(context: Context, stage: Stage) -> None:
             path=os.path.abspath(request.path),
             folder=os.path.abspath(request.folder) if request.folder else None,
             case=request.case,
-            gpu=_find_device(),
+            gpu=gpu,
+            predict=gpu if request.predict else None,
         ),
         lambda verdict: _tell(context, verdict),
     )
@@ -103,6 +104,13 @@ def join_gradient(context: Context, stage: Stage) -> None:
     verdict = _wait(context)
     if isinstance(verdict, Verdict) and not _find_obstacle(verdict):
         combine_gradient(stage, verdict.stage(StageName.gradient))
+
+
+def join_fast(context: Context, stage: Stage) -> None:
+    """Put the time that the CPU's run predicts for this GPU beside the measured one."""
+    verdict = _wait(context)
+    if isinstance(verdict, Verdict) and stage.measurements:
+        stage.prediction = verdict.stage(StageName.fast).prediction
 
 
 def _wait(context: Context) -> Verdict | str:

@@ -59,10 +59,10 @@ def grade(
     progress: called with a stage and a few words. case: the name of the only case to run; Refused if there is none.
     worker: starts the process instead of sandbox.start, which has the same arguments. observer: receives what fails
     while the grading goes on. folder: the folder that holds several submissions, below which no link is followed; None
-    for a single file. predict: the GPU whose time is predicted where this machine has none; None: no time is. Nothing
-    that a submission does makes this raise. It raises ProblemError for an unusable problem
-    and Refused if the machine lacks what the options need. An interrupt from the keyboard ends the worker and gives a
-    verdict whose reason is `interrupted`.
+    for a single file. predict: the GPU whose time is predicted where this machine has none; on a GPU that one's time is
+    predicted, next to the measured one; None: no time is. Nothing that a submission does makes this raise. It raises
+    ProblemError for an unusable problem and Refused if the machine lacks what the options need. An interrupt from the
+    keyboard ends the worker and gives a verdict whose reason is `interrupted`.
     """
     context = make_context(
         path,
@@ -154,6 +154,7 @@ def _run_stages(context: Context) -> None:
         _join_run_beside(context, StageName.gradient, "join_gradient")
         if not _has_failed(context, StageName.gradient):
             _run_stage(context, StageName.fast)
+            _join_run_beside(context, StageName.fast, "join_fast")
     _examine_kernels(context)  # it may end the worker
     _predict(context)
 

@@ -204,24 +204,34 @@ def _pictures(verdict: Verdict) -> list:
         from grader import pictures
 
         if found := predicted.find(verdict):
-            return _draw_ladder(verdict.problem, found[1])
+            time = found[0].find_time()
+            return _draw_ladder(verdict.problem, found[1], time.value if time else None)
         return pictures.explain_verdict(verdict)
     return []
 
 
-def _draw_ladder(problem: str, prediction: Prediction) -> list:
-    """Return a picture of the submission between the other kernels, with predicted times; none if none is known."""
+def _draw_ladder(problem: str, prediction: Prediction, measured: float | None) -> list:
+    """Return a picture of the submission between the other kernels; none if none is known.
+
+    measured: the submission's milliseconds. With it, the others' measured times are taken where they are known, else
+    all times are predicted.
+    """
     from grader import pictures
 
     others = [
-        pictures.Step(rung.name, predicted.time_of(rung) / 1e3, predicted=rung.predicted is not None)
+        pictures.Step(rung.name, rung.measured / 1e3)
+        if measured is not None and rung.measured is not None
+        else pictures.Step(rung.name, rung.predicted / 1e3, predicted=True)
         for rung in prediction.rungs
         if rung.predicted is not None
     ]
     if not others:
         return []
     slowest_first = sorted(others, key=lambda step: -step.seconds)
-    mine = pictures.Step("your kernel", prediction.ms / 1e3, predicted=True)
+    if measured is None:
+        mine = pictures.Step("your kernel", prediction.ms / 1e3, predicted=True)
+    else:
+        mine = pictures.Step("your kernel", measured / 1e3)
     return [pictures.ladder(slowest_first, mine, device=prediction.gpu, problem=problem)]
 
 

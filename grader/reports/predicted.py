@@ -30,9 +30,11 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
     found = find(verdict)
     if found is None:
         return []
-    prediction = found[1]
-    parts: list[object] = [Words(describe(prediction), "lead"), Words(describe_interval(prediction), "soft")]
-    rows = list_rows(prediction)
+    prediction, time = found[1], found[0].find_time()
+    measured = time.value if time else None
+    parts: list[object] = [Words(describe(prediction, measured), "lead")]
+    parts += [Words(describe_interval(prediction, measured), "soft")]
+    rows = list_rows(prediction, measured)
     if len(rows) > 1:
         parts.append(Table(rows, head=HEAD, numbers=(1, 2, 3)))
     parts.append(Words(f"{describe_launches(prediction)} {describe_advice(prediction, where)}"))
@@ -42,15 +44,21 @@ def tell(verdict: Verdict, where: Where) -> list[object]:
     return parts
 
 
-def describe(prediction: Prediction) -> str:
-    """Return the time, the GPU and the size."""
+def describe(prediction: Prediction, measured: float | None = None) -> str:
+    """Return the time, the GPU and the size. measured: the measured time in milliseconds, where there is one."""
     sizes = " and ".join("×".join(f"{n:,}" for n in shape) or "one number" for shape in prediction.sizes)
     what = "forward and backward" if prediction.backward else "one forward"
-    return f"Predicted on the {prediction.gpu}: {show_time(prediction.ms)} for {what} with inputs of {sizes}"
+    times = show_time(prediction.ms) + (f", measured: {show_time(measured)}," if measured is not None else "")
+    return f"Predicted on the {prediction.gpu}: {times} for {what} with inputs of {sizes}"
 
 
-def describe_interval(prediction: Prediction) -> str:
-    """Return how sure the time is, and that it is no measurement."""
+def describe_interval(prediction: Prediction, measured: float | None = None) -> str:
+    """Return how sure the time is, and that it is no measurement; or how the measured time compares with it."""
+    if measured is not None:
+        words = f"Nine in ten kernels of this kind take {show_time(prediction.low)} to {show_time(prediction.high)}."
+        if measured > prediction.high:
+            return f"{words} This one takes longer than its counters explain: look for gaps between its launches."
+        return f"{words} This one is faster than its counters explain." if measured < prediction.low else words
     return (
         f"Predicted from counters, not measured: nine in ten kernels of this kind take {show_time(prediction.low)} to "
         f"{show_time(prediction.high)}. To read the inputs and write the outputs alone takes "
@@ -125,11 +133,12 @@ def time_of(rung: Rung) -> float:
     return time if time is not None else 0.0
 
 
-def list_rows(prediction: Prediction) -> list[tuple[str, ...]]:
+def list_rows(prediction: Prediction, time: float | None = None) -> list[tuple[str, ...]]:
     """Return a row for the submission and for each rung, the slowest first: name, times, and the factor between; last
-    those that were measured alone.
+    those that were measured alone. time: the submission's measured milliseconds.
     """
-    rows: list[tuple[float, tuple[str, ...]]] = [(prediction.ms, (HERE, show_time(prediction.ms), "", ""))]
+    mine = (HERE, show_time(prediction.ms), "" if time is None else show_time(time), "")
+    rows: list[tuple[float, tuple[str, ...]]] = [(prediction.ms, mine)]
     measured = []
     for rung in choose_rungs(prediction):
         cells = [show_time(value) if value is not None else "" for value in (rung.predicted, rung.measured)]

@@ -295,6 +295,9 @@ class Measurement(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unkno
     samples: int | None = None
 
 
+TIMED = "this submission"  # name of the measurement that is the submission's own time
+
+
 class PredictedLaunch(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Launches of one kernel with one shape: how many, and the milliseconds that all of them are predicted to take.
 
@@ -363,7 +366,7 @@ class CaseResult(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknow
 class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The result of one stage. message: the sentence for the student; evidence: the most useful one first.
 
-    prediction: of "fast", where there is no GPU; what was measured is in measurements alone.
+    prediction: of "fast"; what was measured is in measurements alone.
     """
 
     name: StageName
@@ -375,6 +378,10 @@ class Stage(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fie
     cases: list[CaseResult] = []
     measurements: list[Measurement] = []
     prediction: Prediction | None = None
+
+    def find_time(self) -> Measurement | None:
+        """Return the submission's measured time, or None if none was."""
+        return next((one for one in self.measurements if one.name == TIMED), None)
 
 
 TIMEOUTS = {Reason.build_timeout, Reason.timeout, Reason.kernel_timeout}
@@ -413,13 +420,13 @@ class Verdict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         """Return whether grading the same file with these options would repeat this verdict; None: with any value.
 
         device: "cpu" or "cuda". timeout: a longer one changes nothing but a verdict that a time limit decided. gpu: of
-        the prediction, if there is one.
+        the prediction, if the verdict has one and no measured time.
         """
         ran_on = "cpu" if self.device.startswith("cpu (") else "cuda"
         limit = USUAL_TIMEOUT if self.timeout is None else self.timeout
         reasons = {one.reason for stage in self.stages for one in (stage, *stage.cases)}
         in_time = timeout in (None, limit) or (timeout > limit and not reasons & TIMEOUTS)
-        predicted = {stage.prediction.gpu for stage in self.stages if stage.prediction}
+        predicted = {one.prediction.gpu for one in self.stages if one.prediction and not one.find_time()}
         return device in (None, ran_on) and in_time and (gpu is None or predicted <= {gpu})
 
     def stage(self, name: StageName | str) -> Stage:

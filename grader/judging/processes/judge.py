@@ -24,8 +24,8 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     lies.
 
     model: the problem's file; if model_data holds what is in it, the file itself need not be on this machine. gpu: a
-    name of simt.devices.DEVICES, whose limits a launch has on the CPU; what $SIMT_DEVICE says if None. The other fields
-    are those of grading.grade().
+    name of simt.devices.DEVICES, whose limits a launch has on the CPU; what $SIMT_DEVICE says if None. predict: such a
+    name, of the GPU whose time is predicted; None: no time is. The other fields are those of grading.grade().
     """
 
     name: str
@@ -41,6 +41,7 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     folder: str | None = None
     case: str | None = None
     gpu: str | None = None
+    predict: str | None = None
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
@@ -106,6 +107,7 @@ def _carry_out(order: Order) -> Answer:
                 require_sandbox=order.require_sandbox,
                 case=order.case,
                 folder=folder or None,
+                predict=order.predict,
             )
             if not _was_killed(verdict):
                 break

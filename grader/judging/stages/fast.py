@@ -20,11 +20,9 @@ from grader.judging.timing.others import make_commands, make_probe, share_inputs
 from grader.judging.timing.rounds import Rounds
 from grader.judging.timing.watch import Watch
 from grader.judging.trial import Finding, FindingError
-from grader.verdict import EXPLANATIONS, Measurement, Reason, Stage
+from grader.verdict import EXPLANATIONS, TIMED, Measurement, Reason, Stage
 from grader.worker import protocol
 from grader.worker.client import Gone, Late
-
-CANDIDATE = "this submission"
 
 
 def run(context: Context, stage: Stage) -> None:
@@ -122,7 +120,7 @@ def _end_without_figures(stage: Stage, message: str) -> None:
 def _record(stage: Stage, result: clock.Measurement, clocks: Clocks) -> None:
     """Write times and ratios into the stage, with what is uncertain."""
     for timing in (result.candidate, *result.baselines):
-        name = CANDIDATE if timing is result.candidate else timing.name
+        name = TIMED if timing is result.candidate else timing.name
         made = Measurement(
             name=name, value=timing.median_ms, unit="ms", low=timing.q1_ms, high=timing.q3_ms, samples=timing.n
         )

@@ -9,13 +9,14 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from grader.judging import worker_process
+from grader.judging import both, worker_process
 from grader.judging.grading import grade
 from grader.judging.prediction import list_rungs
+from grader.notebook import check
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import ladders
 from grader.reports import feedback, predicted
-from grader.verdict import Outcome, Reason, Rung, Status, from_json, to_json
+from grader.verdict import TIMED, Measurement, Outcome, Reason, Rung, Stage, StageName, Status, from_json, to_json
 from simt.counting.time_model import GPUS, predict
 from simt.toolchain import build
 
@@ -279,6 +280,46 @@ def test_terminal_and_notebook_say_the_same(right, capsys):
     for line in filter(None, map(str.strip, told.splitlines())):
         assert " ".join(line.replace("`", "").split()) in printed
     assert "not measured" in told and "262,144×1,024" in told
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [("within", "Nine in ten"), ("above", "takes longer than its counters"), ("below", "is faster than its counters")],
+)
+def test_a_measured_time_is_told_next_to_the_predicted_one(right, where, words):
+    """On a GPU, are both times shown, in the words, the table and the picture, and how they compare?"""
+    fast = right.stage("fast")
+    made = msgspec.structs.replace(
+        fast.prediction, rungs=[Rung(name="1_slow", kind="step", predicted=9.0, measured=8.0)]
+    )
+    time = {"within": made.ms, "above": 1.1 * made.high, "below": 0.9 * made.low}[where]
+    timed = Stage(name=fast.name, status=Status.passed, prediction=made)
+    timed.measurements = [
+        Measurement(name="eager", value=1.0, unit="ms"),
+        Measurement(name=TIMED, value=time, unit="ms"),
+    ]
+    verdict = msgspec.structs.replace(right, stages=[*right.stages[:-1], timed], device="NVIDIA H200")
+    told = feedback.as_text(predicted.tell(verdict, lambda number: f"line {number}"))
+    assert f"measured: {predicted.show_time(time)}, for one forward" in told and words in told
+    assert "not measured" not in told
+    assert (predicted.HERE, predicted.show_time(made.ms), predicted.show_time(time), "") in predicted.list_rows(
+        made, time
+    )
+    (drawn,) = check._pictures(verdict)
+    assert "predicted" not in drawn.alt and predicted.show_time(time) in drawn.alt
+
+
+def test_the_cpus_prediction_is_put_beside_what_a_gpu_measured(right):
+    """Is the time that the run on the CPU predicts taken over, and by a measured stage alone?"""
+    context = SimpleNamespace(
+        beside=SimpleNamespace(wait=lambda: right), source=SimpleNamespace(sha256=right.submission.sha256)
+    )
+    timed = Stage(name=StageName.fast, status=Status.passed)
+    both.join_fast(cast(Any, context), timed)
+    assert timed.prediction is None
+    timed.measurements = [Measurement(name=TIMED, value=1.0, unit="ms")]
+    both.join_fast(cast(Any, context), timed)
+    assert timed.prediction == right.stage("fast").prediction is not None
 
 
 def test_a_failed_submission_is_not_predicted(judge):

@@ -168,3 +168,5 @@ def test_a_verdict_holds_on_its_device_and_for_its_prediction():
     assert made(stages=[fast]).holds_for(None, None, "T4") and made(stages=[fast]).holds_for(None, None)
     assert not made(stages=[fast]).holds_for(None, None, "H200")
     assert made().holds_for(None, None, "H200")  # failed: nothing was predicted
+    fast.measurements = [verdict.Measurement(name=verdict.TIMED, value=1.0, unit="ms")]
+    assert made(stages=[fast]).holds_for(None, None, "H200")  # measured: the prediction stands next to it
