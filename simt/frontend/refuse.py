@@ -111,9 +111,12 @@ _PATTERNS = [
         r"CUtensorMap\w*|cuTensorMap\w*|cp_async_bulk\w*": "tensor maps and bulk copies (TMA)",
         r"__mbarrier_\w+|__pipeline_arrive_on": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
         r"__nv_fp[468]\w*|__NV_E\dM\d": "floats of fewer than 16 bits",
-        r"curandState(Mtgp32|(Scrambled)?Sobol(32|64))(_t)?|CURAND_RNG_(PSEUDO_MT\w+|QUASI_\w+)|CURAND_ORDERING_QUASI_\w+"
-        r"|curand(Make)?(MTGP32|Mtgp32)\w*|curand\w*(DirectionVectors|ScrambleConstants|QuasiRandom|LongLong)\w*": (
-            "cuRAND's generators other than XORWOW, Philox4x32-10 and MRG32k3a"
+        r"curandStateMtgp32(_t)?|CURAND_RNG_PSEUDO_MTGP32|curand(Make)?(MTGP32|Mtgp32)\w*|curand_mtgp32_\w+": (
+            "cuRAND's MTGP32, whose parameters are NVIDIA's alone (MT19937, XORWOW, Philox4x32-10 and MRG32k3a work)"
+        ),
+        r"CURAND_(RNG_QUASI_)?SCRAMBLED_\w+|curandGetScrambleConstants(32|64)": (
+            "cuRAND's scrambled direction vectors and its scramble constants"
+            " (plain Sobol generators, and curandStateScrambledSobol… with your own vectors and constants, work)"
         ),
         r"curand(_discrete\w*|\w*Distribution\w*|GenerateBinomial\w*|GeneratePoissonMethod)": (
             "cuRAND's discrete distributions other than Poisson's"

@@ -1,3 +1,3 @@
 // Stands in for cuRAND's curand.h.
 #pragma once
-#include <simt/curand_host.h>
+#include <simt/curand_quasi_host.h>

@@ -1,4 +1,4 @@
 // Stands in for cuRAND's curand_kernel.h, which includes curand.h.
 #pragma once
-#include <simt/curand_host.h>
-#include <simt/curand_values.h>
+#include <simt/curand_quasi_host.h>
+#include <simt/curand_quasi_values.h>

@@ -1,3 +1,3 @@
 // Stands in for cuRAND's curand_philox4x32_x.h.
 #pragma once
-#include <simt/curand_values.h>
+#include <simt/curand_quasi_values.h>

@@ -31,7 +31,11 @@ typedef enum curandRngType {
   CURAND_RNG_PSEUDO_DEFAULT = 100,
   CURAND_RNG_PSEUDO_XORWOW = 101,
   CURAND_RNG_PSEUDO_MRG32K3A = 121,
+  CURAND_RNG_PSEUDO_MT19937 = 142,
   CURAND_RNG_PSEUDO_PHILOX4_32_10 = 161,
+  CURAND_RNG_QUASI_DEFAULT = 200,
+  CURAND_RNG_QUASI_SOBOL32 = 201,
+  CURAND_RNG_QUASI_SOBOL64 = 203,
 } curandRngType_t;
 
 typedef enum curandOrdering {
@@ -39,7 +43,13 @@ typedef enum curandOrdering {
   CURAND_ORDERING_PSEUDO_DEFAULT = 101,
   CURAND_ORDERING_PSEUDO_LEGACY = 103,
   CURAND_ORDERING_PSEUDO_DYNAMIC = 104,  // any order that suits the device: the default one here
+  CURAND_ORDERING_QUASI_DEFAULT = 201,
 } curandOrdering_t;
+
+typedef enum curandDirectionVectorSet {
+  CURAND_DIRECTION_VECTORS_32_JOEKUO6 = 101,
+  CURAND_DIRECTION_VECTORS_64_JOEKUO6 = 103,
+} curandDirectionVectorSet_t;
 
 struct curandGenerator_st {
   curandRngType_t type;
@@ -50,11 +60,17 @@ struct curandGenerator_st {
   simt::Lanes<curandStateXORWOW> xorwow;
   simt::Lanes<curandStateMRG32k3a> mrg;
   simt::PhiloxLanes philox;
+  simt::Mt19937 mt;
+  simt::SobolPoints sobol;
 
+  bool is_quasi() const { return type == CURAND_RNG_QUASI_SOBOL32 || type == CURAND_RNG_QUASI_SOBOL64; }
+  bool has_pairs() const { return type == CURAND_RNG_PSEUDO_XORWOW || type == CURAND_RNG_PSEUDO_MRG32K3A; }
   // The offset at which a new seed or order begins: the lanes' turns count, of Philox those after the offset, too.
   unsigned long long position() const {
     if (type == CURAND_RNG_PSEUDO_XORWOW) return xorwow.position;
     if (type == CURAND_RNG_PSEUDO_MRG32K3A) return mrg.position;
+    if (type == CURAND_RNG_PSEUDO_MT19937) return 0;
+    if (is_quasi()) return sobol.position;
     const unsigned long long turns = philox.position - philox.start;
     return turns ? offset + turns : philox.position * simt::philox_group + philox.used;
   }
@@ -65,6 +81,10 @@ struct curandGenerator_st {
       xorwow.begin(seed, offset, few);
     } else if (type == CURAND_RNG_PSEUDO_MRG32K3A) {
       mrg.begin(seed, offset, ordering == CURAND_ORDERING_PSEUDO_LEGACY ? few : many);
+    } else if (type == CURAND_RNG_PSEUDO_MT19937) {
+      mt.begin((unsigned)seed);
+    } else if (is_quasi()) {
+      sobol.position = offset;
     } else {
       philox.begin(seed, offset / simt::philox_group, philox_lanes);
       philox.used = (unsigned)(offset % simt::philox_group);
@@ -76,6 +96,12 @@ struct curandGenerator_st {
       simt::fill_from(xorwow, out, n, make);
     else if (type == CURAND_RNG_PSEUDO_MRG32K3A)
       simt::fill_from(mrg, out, n, make);
+    else if (type == CURAND_RNG_PSEUDO_MT19937)
+      for (size_t i = 0; i < n; ++i) out[i] = make.one(&mt);
+    else if (type == CURAND_RNG_QUASI_SOBOL32)
+      sobol.fill<unsigned>(out, n, make);
+    else if (type == CURAND_RNG_QUASI_SOBOL64)
+      sobol.fill<unsigned long long>(out, n, make);
     else
       simt::fill_from(philox, out, n, make);
   }
@@ -85,9 +111,18 @@ typedef struct curandGenerator_st* curandGenerator_t;
 namespace simt {
 inline curandStatus_t create(curandGenerator_t* generator, int type, bool on_host) {
   if (type == CURAND_RNG_PSEUDO_DEFAULT) type = CURAND_RNG_PSEUDO_XORWOW;
-  if (type != CURAND_RNG_PSEUDO_XORWOW && type != CURAND_RNG_PSEUDO_MRG32K3A && type != CURAND_RNG_PSEUDO_PHILOX4_32_10)
-    return CURAND_STATUS_TYPE_ERROR;
+  if (type == CURAND_RNG_QUASI_DEFAULT) type = CURAND_RNG_QUASI_SOBOL32;
+  switch (type) {
+    case CURAND_RNG_PSEUDO_XORWOW:
+    case CURAND_RNG_PSEUDO_MRG32K3A:
+    case CURAND_RNG_PSEUDO_MT19937:
+    case CURAND_RNG_PSEUDO_PHILOX4_32_10:
+    case CURAND_RNG_QUASI_SOBOL32:
+    case CURAND_RNG_QUASI_SOBOL64: break;
+    default: return CURAND_STATUS_TYPE_ERROR;
+  }
   *generator = new curandGenerator_st{(curandRngType_t)type, on_host};
+  if ((*generator)->is_quasi()) (*generator)->ordering = CURAND_ORDERING_QUASI_DEFAULT;
   (*generator)->begin(0);
   return CURAND_STATUS_SUCCESS;
 }
@@ -97,11 +132,13 @@ template <class T, class F>
 void fill_device(curandGenerator_t generator, T* out, size_t n, const F& make) {
   const size_t most = 1 << 14;
   T* buffer = new T[n < most ? n : most];
+  generator->sobol.begin_call(n);
   for (size_t done = 0; done < n; done += most) {
     const size_t count = n - done < most ? n - done : most;
     generator->fill(buffer, count, make);
     move_bytes(out + done, buffer, count * sizeof(T));
   }
+  generator->sobol.end_call();
   delete[] buffer;
 }
 
@@ -109,11 +146,13 @@ void fill_device(curandGenerator_t generator, T* out, size_t n, const F& make) {
 template <class T, class F>
 SIMT_INLINE curandStatus_t generate(const char* call, curandGenerator_t generator, T* out, size_t n, const F& make) {
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
-  if (F::is_pair && n % 2 && generator->type != CURAND_RNG_PSEUDO_PHILOX4_32_10)
-    return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
+  if (F::is_pair && n % 2 && generator->has_pairs()) return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
+  if (generator->is_quasi() && n % generator->sobol.dimensions) return CURAND_STATUS_LENGTH_NOT_MULTIPLE;
   if (n == 0) return CURAND_STATUS_SUCCESS;
   if (generator->on_host) {
+    generator->sobol.begin_call(n);
     generator->fill(out, n, make);
+    generator->sobol.end_call();
     return CURAND_STATUS_SUCCESS;
   }
   if (sticky_error()) return CURAND_STATUS_PREEXISTING_FAILURE;
@@ -138,6 +177,7 @@ inline curandStatus_t curandDestroyGenerator(curandGenerator_t generator) {
   delete[] generator->xorwow.states;
   delete[] generator->mrg.states;
   delete[] generator->philox.states;
+  delete[] generator->mt.states;
   delete generator;
   return CURAND_STATUS_SUCCESS;
 }
@@ -152,6 +192,7 @@ inline curandStatus_t curandSetStream(curandGenerator_t generator, cudaStream_t 
 }
 inline curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t generator, unsigned long long seed) {
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
+  if (generator->is_quasi()) return CURAND_STATUS_TYPE_ERROR;
   if (seed == generator->seed) return CURAND_STATUS_SUCCESS;  // which goes on where it was
   generator->seed = seed;
   generator->begin(generator->position());
@@ -159,14 +200,18 @@ inline curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t gener
 }
 inline curandStatus_t curandSetGeneratorOffset(curandGenerator_t generator, unsigned long long offset) {
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
+  if (generator->type == CURAND_RNG_PSEUDO_MT19937) return CURAND_STATUS_TYPE_ERROR;
   generator->begin(offset);
   return CURAND_STATUS_SUCCESS;
 }
 inline curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, curandOrdering_t ordering) {
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
-  const bool known = ordering == CURAND_ORDERING_PSEUDO_BEST || ordering == CURAND_ORDERING_PSEUDO_DEFAULT ||
-                     ordering == CURAND_ORDERING_PSEUDO_LEGACY;
-  if (!known && (ordering != CURAND_ORDERING_PSEUDO_DYNAMIC || generator->on_host)) return CURAND_STATUS_OUT_OF_RANGE;
+  const bool is_mt = generator->type == CURAND_RNG_PSEUDO_MT19937;
+  bool known = ordering == CURAND_ORDERING_PSEUDO_DEFAULT || ordering == CURAND_ORDERING_PSEUDO_LEGACY;
+  if (ordering == CURAND_ORDERING_PSEUDO_BEST) known = !is_mt;
+  if (ordering == CURAND_ORDERING_PSEUDO_DYNAMIC) known = !is_mt && !generator->on_host;
+  if (generator->is_quasi()) known = ordering == CURAND_ORDERING_QUASI_DEFAULT;
+  if (!known) return CURAND_STATUS_OUT_OF_RANGE;
   generator->ordering = ordering;
   generator->begin(generator->position());
   return CURAND_STATUS_SUCCESS;
@@ -176,7 +221,12 @@ inline curandStatus_t curandGenerateSeeds(curandGenerator_t generator) {  // the
 }
 
 SIMT_INLINE curandStatus_t curandGenerate(curandGenerator_t generator, unsigned* out, size_t n) {
+  if (generator && generator->type == CURAND_RNG_QUASI_SOBOL64) return CURAND_STATUS_TYPE_ERROR;
   return simt::generate("curandGenerate", generator, out, n, simt::MakeBits{});
+}
+SIMT_INLINE curandStatus_t curandGenerateLongLong(curandGenerator_t generator, unsigned long long* out, size_t n) {
+  if (generator && generator->type != CURAND_RNG_QUASI_SOBOL64) return CURAND_STATUS_TYPE_ERROR;
+  return simt::generate("curandGenerateLongLong", generator, out, n, simt::MakeLongBits{});
 }
 SIMT_INLINE curandStatus_t curandGenerateUniform(curandGenerator_t generator, float* out, size_t n) {
   return simt::generate("curandGenerateUniform", generator, out, n, simt::MakeUniform{});

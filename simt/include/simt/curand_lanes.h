@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-#include <simt/curand_values.h>
+#include <simt/curand_directions.h>
+#include <simt/curand_mt19937.h>
+#include <simt/curand_quasi_values.h>
 
 namespace simt {
 
@@ -64,7 +66,32 @@ struct PhiloxLanes : Lanes<curandStatePhilox4_32_10> {
   }
 };
 
-// Each functor has one() for a result of a lane of XORWOW or MRG32k3a, or both() for two, and four() for Philox's.
+// Sobol's points: the results of a call are those of the first dimension, then those of the second, and so on.
+struct SobolPoints {
+  unsigned dimensions = 1;
+  unsigned long long position = 0;  // the index of the next call's first point
+  size_t points = 0, given = 0;  // points of this call, and results given
+
+  void begin_call(size_t results) {
+    points = results / dimensions;
+    given = 0;
+  }
+  void end_call() { position += points; }
+  template <class Word, class T, class F>
+  void fill(T* out, size_t n, const F& make) {
+    SobolState<Word, false> state;
+    for (size_t i = 0; i < n; ++i, ++given) {
+      const size_t point = given % points;
+      if (i == 0 || point == 0)
+        start_sobol(&state, directions<Word>() + given / points * state.bits, Word(0), (Word)(position + point),
+                    __LINE__);
+      out[i] = make.one(&state);
+    }
+  }
+};
+
+// Each functor has one() for a result of a lane of XORWOW or MRG32k3a, or both() for two, and four() for Philox's; one()
+// for any result of the other generators.
 template <class F, class S, class T>
 void fill_from(Lanes<S>& lanes, T* out, size_t n, const F& make) {
   if constexpr (F::is_pair) {
@@ -97,6 +124,11 @@ struct MakeBits {
   template <class S> unsigned one(S* state) const { return curand(state); }
   void four(curandStatePhilox4_32_10* state, unsigned* out) const { spread(curand4(state), out); }
 };
+struct MakeLongBits {
+  static constexpr bool is_pair = false;
+  template <class S> unsigned long long one(S* state) const { return curand(state); }
+  void four(curandStatePhilox4_32_10*, unsigned long long*) const {}  // only 64-bit generators give such results
+};
 struct MakeUniform {
   static constexpr bool is_pair = false;
   template <class S> float one(S* state) const { return curand_uniform(state); }
@@ -118,6 +150,7 @@ template <bool is_log>
 struct MakeNormal {
   static constexpr bool is_pair = true;
   float mean, deviation;
+  template <SingleState S> float one(S* state) const { return finish(curand_normal(state)); }
   float finish(float x) const { return is_log ? to_log_normal(x, mean, deviation) : scale(x, mean, deviation); }
   template <class S> float2 both(S* state) const {
     const float2 x = curand_normal2(state);
@@ -131,6 +164,7 @@ template <bool is_log>
 struct MakeNormalDouble {
   static constexpr bool is_pair = true;
   double mean, deviation;
+  template <SingleState S> double one(S* state) const { return finish(curand_normal_double(state)); }
   double finish(double x) const { return is_log ? to_log_normal(x, mean, deviation) : scale(x, mean, deviation); }
   template <class S> double2 both(S* state) const {
     const double2 x = curand_normal2_double(state);
@@ -172,7 +206,10 @@ struct MakePoisson {
     return low;
   }
   template <class S> unsigned one(S* state) const {
-    return at_most ? find(curand(state)) : round_normal(curand_normal(state), lambda);
+    if constexpr (is_sobol<S>)
+      return at_most ? find(to_32_bits(curand(state))) : curand_poisson(state, lambda);
+    else
+      return at_most ? find(curand(state)) : round_normal(curand_normal(state), lambda);
   }
   void four(curandStatePhilox4_32_10* state, unsigned* out) const {
     if (at_most)

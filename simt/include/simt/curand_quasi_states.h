@@ -16,17 +16,20 @@ struct SobolState {
   Word i, x, c;  // the next number's index, that number, the scramble
   Word direction_vectors[bits];
 };
-// Other generators that give a normal number for each of theirs have a specialization, too.
 template <class S> inline constexpr bool is_sobol = false;
 template <class Word, bool is_scrambled> inline constexpr bool is_sobol<SobolState<Word, is_scrambled>> = true;
+// Whether a generator makes one result of each number: those for which it is true, and MT19937.
+template <class S> inline constexpr bool is_single = is_sobol<S>;
 template <class S>
-concept QuasiState = is_sobol<S>;
+concept SingleState = is_single<S>;
 
 template <class Word, bool is_scrambled>
-SIMT_INLINE void start_sobol(SobolState<Word, is_scrambled>* state, const Word* vectors, Word scramble, Word offset) {
+SIMT_INLINE void start_sobol(SobolState<Word, is_scrambled>* state, const Word* vectors, Word scramble, Word offset,
+                             int line) {
   state->i = offset;
   state->c = scramble;
   Word x = scramble;
+  if (!vectors[0]) device_assert("direction_vectors[0] != 0 (simt has Sobol's first 1,111 dimensions)", line);
   for (int k = 0; k < state->bits; ++k) {
     const Word vector = vectors[k];
     state->direction_vectors[k] = vector;
@@ -49,20 +52,22 @@ typedef simt::SobolState<unsigned, true> curandStateScrambledSobol32, curandStat
 typedef simt::SobolState<unsigned long long, false> curandStateSobol64, curandStateSobol64_t;
 typedef simt::SobolState<unsigned long long, true> curandStateScrambledSobol64, curandStateScrambledSobol64_t;
 
-SIMT_INLINE void curand_init(const unsigned* direction_vectors, unsigned offset, curandStateSobol32_t* state) {
-  simt::start_sobol(state, direction_vectors, 0u, offset);
+SIMT_INLINE void curand_init(const unsigned* direction_vectors, unsigned offset, curandStateSobol32_t* state,
+                             int line = __builtin_LINE()) {
+  simt::start_sobol(state, direction_vectors, 0u, offset, line);
 }
 SIMT_INLINE void curand_init(const unsigned* direction_vectors, unsigned scramble_c, unsigned offset,
-                             curandStateScrambledSobol32_t* state) {
-  simt::start_sobol(state, direction_vectors, scramble_c, offset);
+                             curandStateScrambledSobol32_t* state, int line = __builtin_LINE()) {
+  simt::start_sobol(state, direction_vectors, scramble_c, offset, line);
 }
 SIMT_INLINE void curand_init(const unsigned long long* direction_vectors, unsigned long long offset,
-                             curandStateSobol64_t* state) {
-  simt::start_sobol(state, direction_vectors, 0ull, offset);
+                             curandStateSobol64_t* state, int line = __builtin_LINE()) {
+  simt::start_sobol(state, direction_vectors, 0ull, offset, line);
 }
 SIMT_INLINE void curand_init(const unsigned long long* direction_vectors, unsigned long long scramble_c,
-                             unsigned long long offset, curandStateScrambledSobol64_t* state) {
-  simt::start_sobol(state, direction_vectors, scramble_c, offset);
+                             unsigned long long offset, curandStateScrambledSobol64_t* state,
+                             int line = __builtin_LINE()) {
+  simt::start_sobol(state, direction_vectors, scramble_c, offset, line);
 }
 SIMT_INLINE void skipahead(unsigned count, curandStateSobol32_t* state) { simt::skip_sobol(state, count); }
 SIMT_INLINE void skipahead(unsigned count, curandStateScrambledSobol32_t* state) { simt::skip_sobol(state, count); }

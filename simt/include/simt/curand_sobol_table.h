@@ -4,9 +4,9 @@
 
 namespace simt {
 inline constexpr int sobol_dimensions = 1111;
-// Hexadecimal digits of a row of bits, the first bit of a digit being its highest. Each dimension after the first has: in
-// four bits the degree s of its polynomial; the s - 1 coefficients between the highest and the lowest; and of the initial
-// numbers m_2 to m_s, which are odd, the k - 1 bits of m_k above the lowest. Fields begin with their highest bit.
+// Hexadecimal digits of a row of bits, the first bit of a digit being its highest. Each dimension after the first has:
+// in four bits the degree s of its polynomial; the s - 1 coefficients between the highest and the lowest; and of the
+// initial numbers m_2 to m_s, which are odd, the k - 1 bits of m_k above the lowest. Fields begin with the highest bit.
 inline constexpr char sobol_table[] =
     "12cd870424a4d94928544895dd95b40174155ecbd8361e19a3d29a136e1a63989ad3b31b294f9c1f6cf9b89f31e271ce38bee4680c69ce99"
     "23aba716f8f75559a3cee622689df781203c1d325d794cc728f4ed606deae5ba43e5096a27dd2b80cfc361ef5fb71bcc3fd50ed081d3f998"

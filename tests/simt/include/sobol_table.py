@@ -19,9 +19,9 @@ _HEAD = f"""\
 
 namespace simt {{
 inline constexpr int sobol_dimensions = {DIMENSIONS};
-// Hexadecimal digits of a row of bits, the first bit of a digit being its highest. Each dimension after the first has: in
-// four bits the degree s of its polynomial; the s - 1 coefficients between the highest and the lowest; and of the initial
-// numbers m_2 to m_s, which are odd, the k - 1 bits of m_k above the lowest. Fields begin with their highest bit.
+// Hexadecimal digits of a row of bits, the first bit of a digit being its highest. Each dimension after the first has:
+// in four bits the degree s of its polynomial; the s - 1 coefficients between the highest and the lowest; and of the
+// initial numbers m_2 to m_s, which are odd, the k - 1 bits of m_k above the lowest. Fields begin with the highest bit.
 inline constexpr char sobol_table[] =
 """
 
