@@ -263,7 +263,7 @@ def test_the_distributions(kind):
 def test_statuses():
     """Is each wrong call answered with the library's number?"""
     module = load()
-    assert module.create(142, 1, 0) == 103  # CURAND_STATUS_TYPE_ERROR: MT19937
+    assert module.create(141, 1, 0) == 103  # CURAND_STATUS_TYPE_ERROR: MTGP32
     assert module.create(101, 1, 0) == 0
     odd = torch.empty(7)
     assert module.generate(NORMAL, odd, 0, 1) == 105  # CURAND_STATUS_LENGTH_NOT_MULTIPLE
