@@ -77,7 +77,7 @@ static double geometric_price(const Option &o) {
 }
 
 int main(int argc, char **argv) {
-  const int paths = argc > 1 ? atoi(argv[1]) : 4096;
+  const int paths = argc > 1 ? atoi(argv[1]) : 16384;
   const Option option = {100, 100, 0.05, 0.2, 1.0, 16};
   const int block = 128, grid = 8;
 
