@@ -150,6 +150,8 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
     by_compiler = raw["check"] == "int_overflow" or raw["what"] == "index"  # which knows file and line
     places = [] if by_compiler else [lines.get(p) for p in raw["places"]]
     source, line = choose_place(places, raw["file"], raw["line"])
+    if not line and raw.get("launched"):  # in the code of a library function
+        source, line = raw["file"], raw["launched"]
     if not line and raw["check"] == "illegal_address" and raw["message"] in ("host", "nowhere", "variable"):
         return None  # an access by simt's own headers
     common: dict[str, Any] = {
@@ -158,8 +160,8 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
         "kernel": raw["kernel"],
         "source": source,
         "line": line,
-        "block": raw["block"],
-        "thread": raw["thread"],
+        "block": None if _is_library(raw) else raw["block"],
+        "thread": None if _is_library(raw) else raw["thread"],
         "count": raw["count"],
         "first": raw["first"],
     }
@@ -217,7 +219,16 @@ _AWAIT = "Wait for the copy, then call `__syncthreads()`."
 
 
 def _name_thread(raw: dict) -> str:
-    return f"Thread {raw['thread']} of block {raw['block']}"
+    return "The call" if _is_library(raw) else f"Thread {raw['thread']} of block {raw['block']}"
+
+
+def _is_library(raw: dict) -> bool:
+    """Return whether the kernel is a device-wide function of cub or thrust (simt/include/simt/device_call.h)."""
+    return raw["kernel"].startswith(("cub::", "thrust::"))
+
+
+def _advise_bounds(raw: dict) -> str:
+    return "Check the number of items and the size of the array." if _is_library(raw) else _GUARD
 
 
 def _name_array(raw: dict) -> str:
@@ -257,11 +268,11 @@ def _describe_out_of_bounds(raw: dict) -> str:
         )
     where = f"{who} {_VERB[raw['what']]} {_name_element(raw)}, which has {_count_elements(raw)}"
     if raw["message"] == "across":
-        return f"{where}: the access starts inside the array and ends past its end. {_GUARD}"
+        return f"{where}: the access starts inside the array and ends past its end. {_advise_bounds(raw)}"
     if raw["index"] < 0:
-        return f"{where}: before its start. {_GUARD}"
+        return f"{where}: before its start. {_advise_bounds(raw)}"
     past = raw["index"] - raw["elements"] + 1
-    return f"{where}: {past} element{'' if past == 1 else 's'} past its end. {_GUARD}"
+    return f"{where}: {past} element{'' if past == 1 else 's'} past its end. {_advise_bounds(raw)}"
 
 
 def _describe_illegal_address(raw: dict) -> str:

@@ -36,6 +36,7 @@ struct Site {
   const char* parameters;
   int defined;  // line of the kernel's own definition
   int max_threads;  // from __launch_bounds__, 0 if there is none
+  bool is_library = false;  // a function of cub or thrust for the whole device (device_call.h)
 };
 
 struct Config {
@@ -315,6 +316,7 @@ SIMT_API void* dynamic_shared(const char* name,
                               std::size_t element);  // in a checked build: with the kernel's name for it
 SIMT_API std::size_t dynamic_shared_size();
 SIMT_API bool cooperative_launch();
+SIMT_API bool in_kernel();  // false on the host
 [[noreturn]] SIMT_API void device_assert(const char* expression, int line);  // on the host it throws
 [[noreturn]] SIMT_API void trap(int line);
 // Reports a device function that was used incorrectly. reason: of simt.KernelError; text: whole sentences.

@@ -28,6 +28,7 @@ struct Finding {
   std::uint64_t element = 1;  // bytes
   std::string kernel, file;
   int line = 0;  // 0: find it from `code`
+  int launched = 0;  // line of the call of a library function, whose own code is not the program's; 0: of a kernel
   // Of an index that is out of range: in the text that was compiled; of a misaligned address: bytes past a multiple.
   int column = 0;
   std::uintptr_t code = 0;

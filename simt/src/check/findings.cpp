@@ -32,7 +32,7 @@ constexpr std::size_t most_findings = 200;  // errors, and as many warnings, whi
 std::uint64_t moment = 0;     // guarded by check_mutex
 
 FindingKey key_of(const Finding& f) {
-  return {f.check, f.what + f.kernel + f.message, f.code, f.line, f.column, f.other_code};
+  return {f.check, f.what + f.kernel + f.message, f.code, f.line ? f.line : f.launched, f.column, f.other_code};
 }
 
 auto place_of(const uint3& i) { return std::tuple(i.z, i.y, i.x); }
@@ -165,6 +165,7 @@ void Checker::locate(Finding& finding, const void* code, unsigned thread) const 
   const Launch& launch = *job_->launch;
   finding.kernel = launch.site.kernel;
   finding.file = launch.site.file;
+  if (launch.site.is_library) finding.launched = launch.site.line;
   finding.code = reinterpret_cast<std::uintptr_t>(code);
   if (!code) finding.places = places_on_stack(thread);
   finding.in_thread = true;

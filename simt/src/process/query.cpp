@@ -55,7 +55,7 @@ std::string written(const Finding& f, bool with_places = true) {
                     ",\"element\":" + std::to_string(f.element) + ",\"kernel\":" + quoted(f.kernel) +
                     ",\"file\":" + quoted(f.file) + ",\"line\":" + std::to_string(f.line) +
                     ",\"column\":" + std::to_string(f.column) + ",\"barrier\":" + std::to_string(f.barrier_line) +
-                    (with_places ? ",\"places\":" + places(f) : "");
+                    (with_places ? ",\"launched\":" + std::to_string(f.launched) + ",\"places\":" + places(f) : "");
   out += ",\"block\":" + (f.in_thread ? three(f.block) : "null") +
          ",\"thread\":" + (f.in_thread ? three(f.thread) : "null") + ",\"other\":" + other(f);
   return out + ",\"warning\":" + (f.warning ? "true" : "false") + ",\"message\":" + quoted(f.message) +

@@ -324,6 +324,7 @@ void* dynamic_shared(const char* name, std::size_t element) {
   return this_worker->dynamic_base;
 }
 std::size_t dynamic_shared_size() { return this_worker->job->launch->config.shared; }
+bool in_kernel() { return this_worker && this_worker->in_kernel; }
 bool cooperative_launch() { return this_worker->job->launch->cooperative; }
 
 void device_assert(const char* expression, int line) {
