@@ -16,7 +16,7 @@ _SHIM = Path(__file__).resolve().parents[1] / "include/shim"
 # Headers by the beginning of their names. A header that simt provides is not refused.
 _HEADERS = {
     "cub/": "this part of the cub library",
-    "thrust/": "the thrust library",
+    "thrust/": "this part of the thrust library",
     "cutlass/": "the cutlass library",
     "cute/": "the cute library",
     "cuda/": "this part of libcu++ (cuda/…)",
@@ -142,14 +142,27 @@ _PATTERNS = [
 
 # Libraries by their namespaces, and the names that work here (None: none of them).
 _LIBRARIES: dict[str, tuple[str, re.Pattern | None]] = {
-    "thrust": ("the thrust library", None),
+    "thrust": (
+        "this part of the thrust library",
+        re.compile(
+            r"(?!(async|mr|event|future|unique_eager_\w+|universal_\w+|allocate_unique|uninitialized_allocate_unique|"
+            r"device_new\w*|device_delete|get_temporary_buffer|return_temporary_buffer|tabulate_output_iterator|"
+            r"(make_)?transform_input_output_iterator|input_device_iterator_tag|shuffle\w*|optional|"
+            r"(linear_feedback_shift|discard_block|subtract_with_carry|xor_combine)_engine|taus88|ranlux\w+|"
+            r"set_\w+_by_key)$)\w+"
+        ),
+    ),
     "cutlass": ("the cutlass library", None),
     "cute": ("the cute library", None),
     "cub": (
         "this part of the cub library",
         re.compile(
             r"(Warp|Block)(Reduce|Scan)|Block(Load|Store)|BLOCK_(REDUCE|SCAN|LOAD|STORE)_\w+|(Block|Warp)(Reduce|Scan|Load|Store)Algorithm|"
-            r"Sum|Difference|Division|Max|Min|ArgMax|ArgMin|KeyValuePair|Equality|Inequality|CTA_SYNC|WARP_SYNC|LaneId|WarpId|Uninitialized"
+            r"Sum|Difference|Division|Max|Min|ArgMax|ArgMin|KeyValuePair|Equality|Inequality|CTA_SYNC|WARP_SYNC|LaneId|WarpId|Uninitialized|"
+            r"Device(Reduce|RunLengthEncode|Scan|Select|Partition|RadixSort|MergeSort|Merge|SegmentedReduce|"
+            r"SegmentedRadixSort|SegmentedSort|Histogram|For|Transform|AdjacentDifference|Copy|Memcpy)|DoubleBuffer|"
+            r"CachingDeviceAllocator|(Counting|Constant|Transform|CacheModified|ArgIndex)InputIterator|"
+            r"(CacheModified|Discard)OutputIterator|Cache(Load|Store)Modifier|(LOAD|STORE)_\w+"
         ),
     ),
 }

@@ -57,10 +57,10 @@ def _in_kernel(text: str) -> str:
         (_in_kernel('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), 2, "wgmma.fence.sync.aligned", "PTX"),
         (_in_kernel('__asm__("griddepcontrol.wait;");'), 2, "griddepcontrol.wait", "PTX"),
         # libraries
-        ("#include <thrust/sort.h>", 1, "#include <thrust/sort.h>", "thrust"),
-        ("void f() {\n  thrust::sort(a, b);\n}", 2, "thrust::sort", "thrust"),
-        ("#include <cub/device/device_scan.cuh>", 1, "#include <cub/device/device_scan.cuh>", "cub"),
-        ("void f() {\n  cub::DeviceReduce::Sum(t, n, a, b, c);\n}", 2, "cub::DeviceReduce", "cub"),
+        ("#include <thrust/async/sort.h>", 1, "#include <thrust/async/sort.h>", "thrust"),
+        ("void f() {\n  thrust::async::sort(a, b);\n}", 2, "thrust::async", "thrust"),
+        ("#include <cub/device/device_spmv.cuh>", 1, "#include <cub/device/device_spmv.cuh>", "cub"),
+        ("void f() {\n  cub::DeviceSpmv::CsrMV(t, n, a, b, c);\n}", 2, "cub::DeviceSpmv", "cub"),
         (_in_kernel("typedef cub::BlockRadixSort<float, 128, 4> Sort;"), 2, "cub::BlockRadixSort", "cub"),
         ("#include <cutlass/gemm/device/gemm.h>", 1, "#include <cutlass/gemm/device/gemm.h>", "cutlass"),
         ("#include <cute/tensor.hpp>", 1, "#include <cute/tensor.hpp>", "cute"),
@@ -121,6 +121,8 @@ def test_a_feature_is_refused_by_name_and_line(source, line, name, words):
         "int culture, cudaGraphics, currant, cu, curandom;",
         "template <class T> struct Device; Device<int>* d; int latch = 0, device = 1;",
         "#include <cub/cub.cuh>\ntypedef cub::BlockReduce<float, 128> Reduce; float m = cub::Max()(1.f, 2.f);",
+        "#include <cub/device/device_scan.cuh>\nvoid f() { cub::DeviceReduce::Sum(t, n, a, b, c); }",
+        "#include <thrust/sort.h>\nvoid f() { thrust::sort(thrust::cuda::par.on(s), a, b); }",
         "#include <mma.h>\nusing namespace nvcuda; wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;",
         "#include <cuda/atomic>\ncuda::atomic_ref<int, cuda::thread_scope_device> a(x); "
         "cuda::std::numeric_limits<float> l;",
@@ -149,7 +151,7 @@ def test_every_use_is_told_once_a_line():
         rewrite(
             Source(
                 "float f() { return tex2DLod<float>(a, 0, 0, 1) + tex2DLod<float>(b, 0, 0, 1); }\n"
-                "void g() { thrust::sort(a, b); }"
+                "void g() { thrust::async::sort(a, b); }"
             )
         )
     assert [(d.line, d.message.split(":")[0]) for d in caught.value.diagnostics] == [(1, "`tex2DLod`"), (2, "`thrust")]

@@ -126,13 +126,13 @@ def test_a_parameter_hides_the_dynamic_shared_array_of_the_same_name():
 @pytest.mark.parametrize(
     ("source", "line", "words"),
     [
-        ("int a;\n#include <cub/device/device_reduce.cuh>\n", 2, "cub"),
+        ("int a;\n#include <cub/device/device_spmv.cuh>\n", 2, "cub"),
         ("#include <curand_mtgp32.h>\n", 1, "cuRAND"),
         ("void f() {\n  cuda::latch<cuda::thread_scope_block> b;\n}", 2, "libcu++"),
         ("texture<float> t;\n", 1, "texture"),
         ("__global__ void k() {\n\n  __shared__ int n = 0;\n}", 3, "initial value"),
         ("auto y = torch::nn::ReLU()(x);", 1, "torch::nn"),
-        ("void f() { thrust::sort(a, b); }", 1, "thrust"),
+        ("void f() { thrust::async::sort(a, b); }", 1, "thrust"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_with_its_line(source, line, words):

@@ -1,0 +1,3 @@
+// Stands in for thrust's thrust/binary_search.h.
+#pragma once
+#include <simt/thrust.h>

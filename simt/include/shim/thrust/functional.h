@@ -1,0 +1,3 @@
+// Stands in for thrust's thrust/functional.h.
+#pragma once
+#include <simt/thrust.h>

@@ -1,0 +1,3 @@
+// Stands in for thrust's thrust/sort.h.
+#pragma once
+#include <simt/thrust.h>

@@ -1,0 +1,3 @@
+// Stands in for thrust's thrust/version.h.
+#pragma once
+#include <simt/thrust.h>

@@ -1,0 +1,3 @@
+// Stands in for thrust's thrust/zip_function.h.
+#pragma once
+#include <simt/thrust.h>
