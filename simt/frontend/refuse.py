@@ -169,7 +169,7 @@ _LIBRARIES: dict[str, tuple[str, re.Pattern | None]] = {
 # libcu++ shares its namespace with torch's at::cuda and c10::cuda, so this lists the names that do not work.
 _LIBCUDACXX = re.compile(
     r"ptx|device|experimental|mr|stream_ref|latch|(counting|binary)_semaphore|annotated_ptr|access_property|apply_access_property|"
-    r"associate_access_property|discard_memory|memcpy_async_tx|proclaim_return_type|mdspan"
+    r"associate_access_property|discard_memory|memcpy_async_tx|mdspan"
 )
 
 

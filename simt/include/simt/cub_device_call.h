@@ -32,6 +32,7 @@ struct DeviceCall {
   std::size_t& bytes;
   cudaStream_t stream;
   simt::Caller caller;
+  std::shared_ptr<const void> owner = nullptr;  // of memory that the call uses
 };
 
 inline cudaError_t refuse_storage(const DeviceCall& call, std::size_t needed) {
@@ -64,7 +65,7 @@ template <class F, class... A>
 cudaError_t run(const DeviceCall& call, std::size_t needed, F body, const A&... arguments) {
   cudaError_t error;
   if (is_over(call, needed, error)) return error;
-  simt::call_device(call.name, call.parameters, call.stream, call.caller, body, arguments...);
+  simt::call_device(call.name, call.parameters, call.stream, call.caller, call.owner, body, arguments...);
   return (cudaError_t)simt::sticky_error();
 }
 

@@ -68,7 +68,7 @@ struct DeviceFor {
   template <class It, class F>
   static cudaError_t each(const char* name, It first, F body, cudaStream_t stream, simt::Caller caller) {
     if (const int error = simt::sticky_error()) return (cudaError_t)error;
-    simt::call_device(name, "first", stream, caller, body, first);
+    simt::call_device(name, "first", stream, caller, nullptr, body, first);
     return (cudaError_t)simt::sticky_error();
   }
 };
@@ -83,7 +83,8 @@ struct DeviceTransform {
     if (const int error = simt::sticky_error()) return (cudaError_t)error;
     std::apply(
         [&](const auto&... each) {
-          simt::call_device("cub::DeviceTransform::Transform", "output,input", stream, caller, body, output, each...);
+          simt::call_device("cub::DeviceTransform::Transform", "output,input", stream, caller, nullptr, body, output,
+                            each...);
         },
         inputs);
     return (cudaError_t)simt::sticky_error();

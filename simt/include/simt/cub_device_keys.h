@@ -65,15 +65,24 @@ struct KeyGreater {
   template <class T> bool operator()(const T& a, const T& b) const { return b < a; }
 };
 
+// Room for a sort of n entries, which lives as long as the call may run.
+template <class T>
+T* own_room(DeviceCall& call, simt::Index n) {
+  auto room = simt::make_scratch<T>(2 * (std::size_t)(n > 0 ? n : 0));
+  call.owner = room;
+  return room->pointer();
+}
+
 // Sorts one range or, with segments, each range [begin[s], end[s]).
 template <class Keys, class KeysOut, class Op>
 cudaError_t sort_keys(const DeviceCall& call, std::size_t needed, Keys in, KeysOut out, simt::Index n, Op less) {
   using K = simt::value_of<Keys>;
   cudaError_t error;
   if (is_over(call, needed, error)) return error;
-  auto room = simt::make_scratch<K>(2 * (std::size_t)(n > 0 ? n : 0));
-  auto body = [=] { simt::sort_keys(room->pointer(), in, out, n, less); };
-  return run(call, needed, body, in, out, room->pointer());
+  DeviceCall own = call;
+  K* const room = own_room<K>(own, n);
+  auto body = [=] { simt::sort_keys(room, in, out, n, less); };
+  return run(own, needed, body, in, out, room);
 }
 template <class Keys, class Values, class KeysOut, class ValuesOut, class Op>
 cudaError_t sort_pairs(const DeviceCall& call, std::size_t needed, Keys in, Values values_in, KeysOut out,
@@ -81,9 +90,10 @@ cudaError_t sort_pairs(const DeviceCall& call, std::size_t needed, Keys in, Valu
   using E = simt::Entry<simt::value_of<Keys>, simt::value_of<Values>>;
   cudaError_t error;
   if (is_over(call, needed, error)) return error;
-  auto room = simt::make_scratch<E>(2 * (std::size_t)(n > 0 ? n : 0));
-  auto body = [=] { simt::sort_entries(room->pointer(), in, values_in, out, values_out, n, less); };
-  return run(call, needed, body, in, out, values_in, values_out, room->pointer());
+  DeviceCall own = call;
+  E* const room = own_room<E>(own, n);
+  auto body = [=] { simt::sort_entries(room, in, values_in, out, values_out, n, less); };
+  return run(own, needed, body, in, out, values_in, values_out, room);
 }
 template <class Keys, class KeysOut, class Begin, class End, class Op>
 cudaError_t sort_key_segments(const DeviceCall& call, std::size_t needed, Keys in, KeysOut out, simt::Index n,
@@ -91,14 +101,15 @@ cudaError_t sort_key_segments(const DeviceCall& call, std::size_t needed, Keys i
   using K = simt::value_of<Keys>;
   cudaError_t error;
   if (is_over(call, needed, error)) return error;
-  auto room = simt::make_scratch<K>(2 * (std::size_t)(n > 0 ? n : 0));
+  DeviceCall own = call;
+  K* const room = own_room<K>(own, n);
   auto body = [=] {
     for (simt::Index s = 0; s < segments; ++s) {
       const simt::Index from = (simt::Index)begin[s], to = (simt::Index)end[s];
-      if (from < to) simt::sort_keys(room->pointer(), in + from, out + from, to - from, less);
+      if (from < to) simt::sort_keys(room, in + from, out + from, to - from, less);
     }
   };
-  return run(call, needed, body, in, out, begin, end, room->pointer());
+  return run(own, needed, body, in, out, begin, end, room);
 }
 template <class Keys, class Values, class KeysOut, class ValuesOut, class Begin, class End, class Op>
 cudaError_t sort_pair_segments(const DeviceCall& call, std::size_t needed, Keys in, Values values_in, KeysOut out,
@@ -107,16 +118,16 @@ cudaError_t sort_pair_segments(const DeviceCall& call, std::size_t needed, Keys 
   using E = simt::Entry<simt::value_of<Keys>, simt::value_of<Values>>;
   cudaError_t error;
   if (is_over(call, needed, error)) return error;
-  auto room = simt::make_scratch<E>(2 * (std::size_t)(n > 0 ? n : 0));
+  DeviceCall own = call;
+  E* const room = own_room<E>(own, n);
   auto body = [=] {
     for (simt::Index s = 0; s < segments; ++s) {
       const simt::Index from = (simt::Index)begin[s], to = (simt::Index)end[s];
       if (from < to)
-        simt::sort_entries(room->pointer(), in + from, values_in + from, out + from, values_out + from, to - from,
-                           less);
+        simt::sort_entries(room, in + from, values_in + from, out + from, values_out + from, to - from, less);
     }
   };
-  return run(call, needed, body, in, out, values_in, values_out, begin, end, room->pointer());
+  return run(own, needed, body, in, out, values_in, values_out, begin, end, room);
 }
 
 }  // namespace cub::detail

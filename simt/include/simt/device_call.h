@@ -58,22 +58,33 @@ auto find_pointer(const T& iterator) {
     return (const void*)nullptr;
 }
 
-// Runs `body` as a kernel of the name `name`; it must own all that it uses. arguments: what the library function was
-// given, with `parameters` as their names, comma separated.
+// Runs `body` as a kernel of the name `name`; it must own all that it uses but `owner`, which lives as long as the kernel
+// may run. arguments: what the library function was given, with `parameters` as their names, comma separated.
 template <class F, class... A>
-void call_device(const char* name, const char* parameters, cudaStream_t stream, Caller caller, F body,
-                 const A&... arguments) {
-#ifdef SIMT_COUNT
-  // The work of one thread says nothing about the library's kernels on a GPU, so that it is not counted.
-  if (!capture_of(stream)) {
-    if (!sticky_error()) body();
-    return;
-  }
-#endif
-  auto call = [body](auto...) mutable { body(); };
+void call_device(const char* name, const char* parameters, cudaStream_t stream, Caller caller,
+                 std::shared_ptr<const void> owner, F body, const A&... arguments) {
+  // A functor with a state changes its own copy: a kernel must not write to the host's variables.
+  auto call = [body](auto...) {
+    F own(body);
+    own();
+  };
   std::tuple<decltype(find_pointer(arguments))...> pointers(find_pointer(arguments)...);
   const Site site{name, caller.file, caller.line, parameters, caller.line, 0, true};
-  launch_body(site, nullptr, call, Config{dim3(1), dim3(1), 0, stream}, false, pointers);
+  auto launch = [=]() {
+    auto own = call;
+    auto values = pointers;
+    launch_body(site, nullptr, own, Config{dim3(1), dim3(1), 0, nullptr}, false, values);
+  };
+  if (CaptureBase* recorder = capture_of(stream)) {
+    recorder->add(kernel_node, defer([launch, owner] { launch(); }));
+    return;
+  }
+#ifdef SIMT_COUNT
+  // The work of one thread says nothing about the library's kernels on a GPU, so that it is not counted.
+  if (!sticky_error()) call();
+#else
+  launch();
+#endif
 }
 
 // ---- iterators ----

@@ -28,6 +28,19 @@ struct minimum<void> {
   }
 };
 
+// A function with a return type that the host knows too.
+template <class R, class F>
+struct ReturnType {
+  F function;
+  template <class... A> SIMT_INLINE constexpr R operator()(A&&... arguments) const {
+    return function(static_cast<A&&>(arguments)...);
+  }
+};
+template <class R, class F>
+constexpr ReturnType<R, F> proclaim_return_type(F function) {
+  return {function};
+}
+
 namespace std {
 using namespace ::std;
 }

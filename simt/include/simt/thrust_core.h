@@ -1,6 +1,8 @@
 // What thrust's algorithms share: execution policies, on which system an iterator is, errors, and running on a system.
 #pragma once
 
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -93,11 +95,12 @@ struct Place {
   cudaStream_t stream = nullptr;
   bool waits = true;
   simt::Caller caller{};
+  std::shared_ptr<const void> owner = nullptr;  // of memory that the algorithm uses
 };
 inline Place<true> place_of(const DevicePolicy& policy, simt::Caller caller) {
-  return {policy.stream, policy.waits, caller};
+  return {policy.stream, policy.waits, caller, nullptr};
 }
-inline Place<false> place_of(const HostPolicy&, simt::Caller caller) { return {nullptr, true, caller}; }
+inline Place<false> place_of(const HostPolicy&, simt::Caller caller) { return {nullptr, true, caller, nullptr}; }
 
 // The system of an argument: 0 for none in particular, 1 for the host, 2 for the device.
 template <class T>
@@ -109,7 +112,7 @@ constexpr int system_of() {
 }
 template <class... A>
 Place<((system_of<A>() == 2) || ...)> find_place(simt::Caller caller, const A&...) {
-  return {nullptr, true, caller};
+  return {nullptr, true, caller, nullptr};
 }
 
 // What a kernel uses in the place of an iterator of the host: a pointer for a device_ptr, also inside of others.
@@ -138,30 +141,34 @@ auto run(const Place<device>& place, const char* name, const char* parameters, F
     check_error(name);
     if constexpr (std::is_void_v<R>) {
       simt::call_device(
-          name, parameters, place.stream, place.caller, [f, ... all = unwrap(arguments)]() mutable { f(all...); },
-          arguments...);
+          name, parameters, place.stream, place.caller, place.owner,
+          [f, ... all = unwrap(arguments)]() mutable { f(all...); }, arguments...);
       if (place.waits) simt::synchronize();
       check_error(name);
     } else {
-      auto result = simt::make_scratch<R>(1);
+      // The result is not there before the launch of the graph.
+      if (const int error = simt::refuse_captured(place.stream)) throw system_error(error, cuda_category(), name);
+      const simt::Scratch<R> result(1);
       simt::call_device(
-          name, parameters, place.stream, place.caller,
-          [f, result, ... all = unwrap(arguments)]() mutable { ::new ((void*)result->pointer()) R(f(all...)); },
+          name, parameters, place.stream, place.caller, place.owner,
+          [f, to = result.pointer(), ... all = unwrap(arguments)]() mutable { ::new ((void*)to) R(f(all...)); },
           arguments...);
       simt::synchronize();
       check_error(name);
-      return result->get();
+      return result.get();
     }
   }
 }
 
-// Calls f with room for n items, which it may keep by its second argument.
+// Calls f(room, place) with room for n items.
 template <class T, bool device, class F>
-auto with_room(const Place<device>&, simt::Index n, F f) {
+auto with_room(const Place<device>& place, simt::Index n, F f) {
   if constexpr (device) {
     if (!simt::in_kernel()) {
       auto room = simt::make_scratch<T>((std::size_t)n);
-      return f(room->pointer(), room);
+      Place<device> own = place;
+      own.owner = room;
+      return f(room->pointer(), own);
     }
   }
   struct Heap {
@@ -169,7 +176,7 @@ auto with_room(const Place<device>&, simt::Index n, F f) {
     explicit Heap(simt::Index n) : items(new T[(std::size_t)n]) {}
     ~Heap() { delete[] items; }
   } heap(n);
-  return f(heap.items, 0);
+  return f(heap.items, place);
 }
 
 #define SIMT_LIST(...) __VA_ARGS__

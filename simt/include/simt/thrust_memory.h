@@ -213,13 +213,13 @@ Out copy_n(const Place<device>& place, It first, N n, Out result) {
   constexpr int from = system_of<It>(), to = system_of<Out>();
   if constexpr (from == 1 && to == 2) {
     if (!simt::in_kernel()) {
-      copy_to_device({place.stream, place.waits, place.caller}, first, (simt::Index)n, result);
+      copy_to_device({place.stream, place.waits, place.caller, nullptr}, first, (simt::Index)n, result);
       return result + (std::ptrdiff_t)n;
     }
   }
   if constexpr (from == 2 && to == 1) {
     if (!simt::in_kernel()) {
-      return copy_to_host({place.stream, place.waits, place.caller}, first, (simt::Index)n, result);
+      return copy_to_host({place.stream, place.waits, place.caller, nullptr}, first, (simt::Index)n, result);
     }
   }
   if constexpr (from == 1 && !std::random_access_iterator<It>) {

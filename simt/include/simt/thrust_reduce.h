@@ -188,8 +188,8 @@ bool equal(const Place<d>& place, A first1, A last1, B first2, Same same) {
     const Index n = last1 - first1;
     std::vector<value_of<A>> a((std::size_t)n);
     std::vector<value_of<B>> b((std::size_t)n);
-    detail::copy_n(place, first1, n, a.begin());
-    detail::copy_n(place, first2, n, b.begin());
+    detail::copy_n(Place<false>{}, first1, n, a.begin());
+    detail::copy_n(Place<false>{}, first2, n, b.begin());
     return std::equal(a.begin(), a.end(), b.begin(), same);
   } else {
     return detail::mismatch(place, first1, last1, first2, same).first == last1;

@@ -139,22 +139,22 @@ It part_items(const Place<d>& place, const char* name, It first, It last, S sten
   using T = value_of<unwrapped<It>>;
   const Index n = last - first;
   if (n <= 0) return first;
-  const Index kept = with_room<T>(place, n, [&](T* room, auto owner) {
+  const Index kept = with_room<T>(place, n, [&](T* room, const Place<d>& own) {
     return run(
-        place, name, "first,stencil",
-        [n, keep, room, owner](auto all, auto s) mutable {
+        own, name, "first,stencil,",
+        [n, keep](auto all, auto s, T* apart) mutable {
           Index kept = 0, rest = 0;
           for (Index i = 0; i < n; ++i) {
             const T item = all[i];
             if (keep(item, i, s))
               all[kept++] = item;
             else
-              room[rest++] = item;
+              apart[rest++] = item;
           }
-          for (Index i = 0; i < rest; ++i) all[kept + i] = room[i];
+          for (Index i = 0; i < rest; ++i) all[kept + i] = apart[i];
           return kept;
         },
-        first, stencil);
+        first, stencil, room);
   });
   return first + kept;
 }

@@ -13,10 +13,10 @@ void stable_sort(const Place<d>& place, It first, It last, Op less) {
   using T = value_of<unwrapped<It>>;
   const Index n = last - first;
   if (n <= 1) return;
-  with_room<T>(place, 2 * n, [&](T* room, auto owner) {
+  with_room<T>(place, 2 * n, [&](T* room, const Place<d>& own) {
     run(
-        place, "thrust::sort", "first",
-        [n, less, room, owner](auto all) mutable { simt::sort_keys(room, all, all, n, less); }, first);
+        own, "thrust::sort", "first,",
+        [n, less](auto all, T* apart) mutable { simt::sort_keys(apart, all, all, n, less); }, first, room);
   });
 }
 template <bool d, class It>
@@ -36,11 +36,11 @@ void stable_sort_by_key(const Place<d>& place, K first, K last, V values, Op les
   using E = simt::Entry<value_of<unwrapped<K>>, value_of<unwrapped<V>>>;
   const Index n = last - first;
   if (n <= 1) return;
-  with_room<E>(place, 2 * n, [&](E* room, auto owner) {
+  with_room<E>(place, 2 * n, [&](E* room, const Place<d>& own) {
     run(
-        place, "thrust::sort_by_key", "keys_first,values_first",
-        [n, less, room, owner](auto k, auto v) mutable { simt::sort_entries(room, k, v, k, v, n, less); }, first,
-        values);
+        own, "thrust::sort_by_key", "keys_first,values_first,",
+        [n, less](auto k, auto v, E* apart) mutable { simt::sort_entries(apart, k, v, k, v, n, less); }, first, values,
+        room);
   });
 }
 template <bool d, class K, class V>
