@@ -54,7 +54,7 @@ class uniform_real_distribution {
   explicit uniform_real_distribution(Real a = 0, Real b = 1) : a_(a), b_(b) {}
   template <class Engine> Real operator()(Engine& engine) const {
     const Real u = (Real)(engine() - Engine::min) / ((Real)1 + (Real)(Engine::max - Engine::min));
-    return u * (b_ - a_) + a_;
+    return std::lerp(a_, b_, u);
   }
   Real a() const { return a_; }
   Real b() const { return b_; }
@@ -65,13 +65,14 @@ class uniform_real_distribution {
  private:
   Real a_, b_;
 };
+// The fraction is cut off, as by the library: of negative numbers the least is rare.
 template <class Int = int>
 class uniform_int_distribution {
  public:
   using result_type = Int;
   explicit uniform_int_distribution(Int a = 0, Int b = std::numeric_limits<Int>::max()) : a_(a), b_(b) {}
   template <class Engine> Int operator()(Engine& engine) const {
-    return (Int)std::floor(uniform_real_distribution<double>((double)a_, (double)b_ + 1)(engine));
+    return (Int)uniform_real_distribution<double>((double)a_, (double)b_ + 1)(engine);
   }
   Int a() const { return a_; }
   Int b() const { return b_; }

@@ -135,6 +135,7 @@ CAPTURED = (
 #include <cub/cub.cuh>
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
+#include <thrust/functional.h>
 #include <thrust/sort.h>
 int main() {
   thrust::device_vector<int> x(4), sum(1);
@@ -159,7 +160,7 @@ int main() {
     CHECK(cudaStreamSynchronize(stream));
     printf("%d %d ", (int)sum[0], (int)x[3]);
   }
-  thrust::sort(thrust::cuda::par.on(stream), x.begin(), x.end(), [] __device__(int a, int b) { return a > b; });
+  thrust::sort(thrust::cuda::par.on(stream), x.begin(), x.end(), thrust::greater<int>());
   printf("%d\n", (int)x.front());
   CHECK(cudaGraphExecDestroy(exec)); CHECK(cudaGraphDestroy(graph));
   CHECK(cudaStreamDestroy(stream)); CHECK(cudaFree(temp));

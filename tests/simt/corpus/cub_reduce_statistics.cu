@@ -34,6 +34,10 @@ struct Combine {
   }
 };
 
+struct ExclusiveOr {
+  __host__ __device__ int operator()(int a, int b) const { return a ^ b; }
+};
+
 __global__ void make_signal(int* x, int n) {
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
     unsigned h = i * 2654435761u;
@@ -95,8 +99,7 @@ int main(int argc, char** argv) {
   const Moments m = fetch(moments);
   // The first few only, by an operator of our own.
   temporary.run([&](void* p, std::size_t& bytes) {
-    return cub::DeviceReduce::Reduce(
-        p, bytes, x, result, 20, [] __host__ __device__(int a, int b) { return a ^ b; }, 7);
+    return cub::DeviceReduce::Reduce(p, bytes, x, result, 20, ExclusiveOr(), 7);
   });
   const int folded = fetch(result);
 

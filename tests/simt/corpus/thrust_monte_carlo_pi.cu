@@ -1,6 +1,6 @@
 // title: Pi by random points, with an engine for each sample that jumps to its place in the sequence
 // features: thrust, random_numbers
-// flags: -std=c++17
+// flags: -std=c++17 -extended-lambda
 #include <cmath>
 #include <iomanip>
 #include <iostream>

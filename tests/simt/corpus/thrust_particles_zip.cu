@@ -1,6 +1,7 @@
 // title: Particles in a structure of arrays: zipped iterators, sorting by cell, compaction
 // features: thrust, thrust_iterators
 // args: 2000
+// flags: -extended-lambda
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

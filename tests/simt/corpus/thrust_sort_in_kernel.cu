@@ -1,5 +1,6 @@
 // title: Medians of many small groups: thrust::seq inside a kernel, thrust on the device around it
 // features: thrust, thrust_in_kernels
+// flags: -extended-lambda
 #include <algorithm>
 #include <cstdio>
 #include <vector>

@@ -27,6 +27,10 @@ template <class F> void twice(F f) {
 }
 #define TWICE(...) twice([&](void* p, size_t& bytes) { return cub::__VA_ARGS__; })
 struct Odd { __host__ __device__ bool operator()(int x) const { return x & 1; } };
+struct Xor { __host__ __device__ int operator()(int a, int b) const { return a ^ b; } };
+struct Times { __host__ __device__ int operator()(int a, int b) const { return a * b; } };
+struct After { template <class K> __host__ __device__ bool operator()(K a, K b) const { return b < a; } };
+struct Triple { const int* in; int* out; __device__ void operator()(int i) const { out[i] = 3 * in[i]; } };
 struct Third { __host__ __device__ bool operator()(int x) const { return x % 3 == 0; } };
 
 void reduce(torch::Tensor x, torch::Tensor out) {
@@ -36,7 +40,7 @@ void reduce(torch::Tensor x, torch::Tensor out) {
   TWICE(DeviceReduce::Max(p, bytes, in, to + 2, n));
   TWICE(DeviceReduce::ArgMin(p, bytes, in, to + 3, to + 4, n));
   TWICE(DeviceReduce::ArgMax(p, bytes, in, to + 5, to + 6, n));
-  TWICE(DeviceReduce::Reduce(p, bytes, in, to + 7, n, [] __host__ __device__(int a, int b) { return a ^ b; }, 5));
+  TWICE(DeviceReduce::Reduce(p, bytes, in, to + 7, n, Xor(), 5));
   TWICE(DeviceReduce::TransformReduce(p, bytes, in, to + 8, n, cuda::std::plus<>{}, Odd(), 0));
   TWICE(DeviceReduce::Sum(p, bytes, in, to + 9, 0));
 }
@@ -83,7 +87,7 @@ template <class K> void sort_as(int what, int first, int last, K* keys, K* keys_
     if (values.Current() != v_out) cudaMemcpy(v_out, v, n * sizeof(int), cudaMemcpyDeviceToDevice);
   }
   if (what == 3)
-    TWICE(DeviceMergeSort::StableSortPairs(p, bytes, keys, v, n, [] __host__ __device__(K a, K b) { return b < a; }));
+    TWICE(DeviceMergeSort::StableSortPairs(p, bytes, keys, v, n, After()));
 }
 void sort(int what, int first, int last, torch::Tensor k, torch::Tensor k_out, torch::Tensor v, torch::Tensor v_out) {
   int n = k.numel(), *values = v.data_ptr<int>(), *to = v_out.data_ptr<int>();
@@ -113,9 +117,8 @@ void each(torch::Tensor x, torch::Tensor out) {
   int n = x.numel(), *in = x.data_ptr<int>(), *to = out.data_ptr<int>();
   TWICE(DeviceAdjacentDifference::SubtractLeftCopy(p, bytes, in, to, n));
   TWICE(DeviceAdjacentDifference::SubtractRightCopy(p, bytes, in, to + n, n));
-  cub::DeviceFor::Bulk(n, [=] __device__(int i) { to[2 * n + i] = 3 * in[i]; });
-  cub::DeviceTransform::Transform(cuda::std::make_tuple(in, in + 0), to + 3 * n, n,
-                                  [] __host__ __device__(int a, int b) { return a * b; });
+  cub::DeviceFor::Bulk(n, Triple{in, to + 2 * n});
+  cub::DeviceTransform::Transform(cuda::std::make_tuple(in, in + 0), to + 3 * n, n, Times());
 }
 """
 _DECLARED = [

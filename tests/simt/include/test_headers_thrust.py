@@ -244,4 +244,4 @@ def test_random_numbers_are_those_of_the_recurrence(seed, skip):
         x = x * 48271 % m
         assert real == pytest.approx((x - 1) / (m - 1) * 4 - 1, abs=1e-6)
         x = x * 48271 % m
-        assert integer == int((x - 1) / (m - 1) * 11 - 5 + 100) - 100
+        assert integer == int((x - 1) / (m - 1) * 11 - 5)
