@@ -404,6 +404,9 @@ def _are_in_one_warp(a: tuple, b: tuple) -> bool:
 
 def _describe_int_overflow(raw: dict) -> str:
     kind = raw["type"].strip("'")
+    if _is_library(raw):
+        what = f"The {raw['what']} in this call overflows its type, `{kind}`, and the result is undefined."
+        return f"{what} Pass an initial value, an operator or items of a wider type."
     return (
         f"{_name_thread(raw)}: this {raw['what']} overflows its type, `{kind}`, and the result is undefined. Compute "
         "indices in `size_t` or `long long`."

@@ -48,7 +48,9 @@ inline void transfer(void* target, const void* source, std::size_t bytes, bool f
   const char* why = simt::transfer_problem("thrust::copy", target, !from_device, source, from_device, bytes);
   if (why) {
     simt::failed(cudaErrorInvalidValue, why);
-    throw system_error(cudaErrorInvalidValue, cuda_category(), why);
+    std::string text(why);
+    while (!text.empty() && text.back() == '.') text.pop_back();
+    throw system_error(cudaErrorInvalidValue, cuda_category(), text);
   }
   simt::move_bytes(target, source, bytes);
 }

@@ -297,8 +297,10 @@ void check_overflow(const char* file, int line, const char* what, const char* ty
   finding.what = what;
   finding.type = type;
   checker_of(this_worker)->locate(finding, code);
-  finding.file = file;
-  finding.line = line;
+  // In a header, as of a library function's sum, the line is that of the call. The program's files have no full path.
+  const bool in_library = finding.launched && file[0] == '/';
+  if (!in_library) finding.file = file;
+  finding.line = in_library ? finding.launched : line;
   add_finding(std::move(finding));
 }
 

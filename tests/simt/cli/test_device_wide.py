@@ -52,7 +52,7 @@ WRONG = {
         "Check the number of items and the size of the array."),
     2: ("uninitialized", "The call reads element 0 of `d_in`, which was never written."),
     4: ("illegal_address", "The call reads through `d_in`, which points to host memory."),
-    5: ("out_of_bounds", "The call writes element 100 of `d_in`"),
+    5: ("out_of_bounds", "The call writes element 100 of `d_"),
 }  # fmt: skip
 
 
@@ -77,6 +77,7 @@ VECTORS = (
     + r"""
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
+#include <thrust/fill.h>
 #include <thrust/functional.h>
 #include <thrust/reduce.h>
 #include <thrust/sort.h>
@@ -99,6 +100,10 @@ int main(int argc, char** argv) {
     if (how == 2) thrust::sort(thrust::device, raw, raw + 11);  // sort
     if (how == 3) thrust::transform(a.begin(), a.end(), a.begin(), Pick{thrust::raw_pointer_cast(b.data()) + 3});
     if (how == 4) printf("%d\n", (int)b[5000]);
+    if (how == 5) {
+      thrust::fill(b.begin(), b.end(), 1 << 30);
+      printf("%d\n", thrust::reduce(b.begin(), b.end()));  // sum
+    }
   } catch (const thrust::system_error& error) {
     printf("caught: %s\n", error.what());
   }
@@ -114,6 +119,7 @@ int main(int argc, char** argv) {
         (0, "// transform", "kernel thrust::transform: The call writes element 5 of `result`, which has 5 elements"),
         (1, "// reduce", "kernel thrust::reduce: The call reads element 0 of `first`, which was never written"),
         (2, "// sort", "kernel thrust::sort: The call reads element 10 of `first`, which has 10 elements"),
+        (5, "// sum", "kernel thrust::reduce: The addition in this call overflows its type, `int`"),
         (3, "// functor", "kernel thrust::transform: The call reads element 5 of a tensor"),
     ],
 )
