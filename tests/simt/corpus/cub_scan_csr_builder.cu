@@ -1,6 +1,7 @@
 // title: A sparse matrix in CSR form from unordered triplets: radix sort, run lengths, prefix sums
 // features: cub_device, sparse
 #include <cub/cub.cuh>
+#include <cuda/std/functional>
 
 #include <algorithm>
 #include <iostream>
