@@ -31,7 +31,7 @@ struct DeviceCall {
   void* storage;
   std::size_t& bytes;
   cudaStream_t stream;
-  simt::Caller caller;
+  simt::CallSite caller;
   std::shared_ptr<const void> owner = nullptr;  // of memory that the call uses
 };
 

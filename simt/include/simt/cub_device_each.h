@@ -66,7 +66,7 @@ struct DeviceFor {
     return !storage;
   }
   template <class It, class F>
-  static cudaError_t each(const char* name, It first, F body, cudaStream_t stream, simt::Caller caller) {
+  static cudaError_t each(const char* name, It first, F body, cudaStream_t stream, simt::CallSite caller) {
     if (const int error = simt::sticky_error()) return (cudaError_t)error;
     simt::call_device(name, "first", stream, caller, nullptr, body, first);
     return (cudaError_t)simt::sticky_error();

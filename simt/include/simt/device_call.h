@@ -13,11 +13,11 @@
 namespace simt {
 
 // The program's call: a finding that is not in the program's own functor is reported there.
-struct Caller {
+struct CallSite {
   const char* file;
   int line;
 };
-#define SIMT_CALLER ::simt::Caller caller = {__builtin_FILE(), __builtin_LINE()}
+#define SIMT_CALLER ::simt::CallSite caller = {__builtin_FILE(), __builtin_LINE()}
 
 // Memory that only one call uses. It is device memory, so that a kernel may access it, and is allocated before the launch,
 // at whose start the checks list all memory. Returns to the host by get().
@@ -61,7 +61,7 @@ auto find_pointer(const T& iterator) {
 // Runs `body` as a kernel of the name `name`; it must own all that it uses but `owner`, which lives as long as the kernel
 // may run. arguments: what the library function was given, with `parameters` as their names, comma separated.
 template <class F, class... A>
-void call_device(const char* name, const char* parameters, cudaStream_t stream, Caller caller,
+void call_device(const char* name, const char* parameters, cudaStream_t stream, CallSite caller,
                  std::shared_ptr<const void> owner, F body, const A&... arguments) {
   // A functor with a state changes its own copy: a kernel must not write to the host's variables.
   auto call = [body](auto...) {

@@ -94,13 +94,13 @@ template <bool device>
 struct Place {
   cudaStream_t stream = nullptr;
   bool waits = true;
-  simt::Caller caller{};
+  simt::CallSite caller{};
   std::shared_ptr<const void> owner = nullptr;  // of memory that the algorithm uses
 };
-inline Place<true> place_of(const DevicePolicy& policy, simt::Caller caller) {
+inline Place<true> place_of(const DevicePolicy& policy, simt::CallSite caller) {
   return {policy.stream, policy.waits, caller, nullptr};
 }
-inline Place<false> place_of(const HostPolicy&, simt::Caller caller) { return {nullptr, true, caller, nullptr}; }
+inline Place<false> place_of(const HostPolicy&, simt::CallSite caller) { return {nullptr, true, caller, nullptr}; }
 
 // The system of an argument: 0 for none in particular, 1 for the host, 2 for the device.
 template <class T>
@@ -111,7 +111,7 @@ constexpr int system_of() {
     return std::input_or_output_iterator<T> ? 1 : 0;
 }
 template <class... A>
-Place<((system_of<A>() == 2) || ...)> find_place(simt::Caller caller, const A&...) {
+Place<((system_of<A>() == 2) || ...)> find_place(simt::CallSite caller, const A&...) {
   return {nullptr, true, caller, nullptr};
 }
 
