@@ -162,7 +162,7 @@ _LIBRARIES: dict[str, tuple[str, re.Pattern | None]] = {
             r"Device(Reduce|RunLengthEncode|Scan|Select|Partition|RadixSort|MergeSort|Merge|SegmentedReduce|"
             r"SegmentedRadixSort|SegmentedSort|Histogram|For|Transform|AdjacentDifference|Copy|Memcpy)|DoubleBuffer|"
             r"CachingDeviceAllocator|(Counting|Constant|Transform|CacheModified|ArgIndex)InputIterator|"
-            r"(CacheModified|Discard)OutputIterator|Cache(Load|Store)Modifier|(LOAD|STORE)_\w+"
+            r"(CacheModified|Discard)OutputIterator|__VA_ARGS__|Cache(Load|Store)Modifier|(LOAD|STORE)_\w+"
         ),
     ),
 }

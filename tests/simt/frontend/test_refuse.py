@@ -122,6 +122,7 @@ def test_a_feature_is_refused_by_name_and_line(source, line, name, words):
         "template <class T> struct Device; Device<int>* d; int latch = 0, device = 1;",
         "#include <cub/cub.cuh>\ntypedef cub::BlockReduce<float, 128> Reduce; float m = cub::Max()(1.f, 2.f);",
         "#include <cub/device/device_scan.cuh>\nvoid f() { cub::DeviceReduce::Sum(t, n, a, b, c); }",
+        "#define TWICE(...) cub::__VA_ARGS__; cub::__VA_ARGS__",
         "#include <thrust/sort.h>\nvoid f() { thrust::sort(thrust::cuda::par.on(s), a, b); }",
         "#include <mma.h>\nusing namespace nvcuda; wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;",
         "#include <cuda/atomic>\ncuda::atomic_ref<int, cuda::thread_scope_device> a(x); "

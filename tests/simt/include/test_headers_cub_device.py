@@ -56,7 +56,7 @@ void scan(torch::Tensor x, torch::Tensor keys, torch::Tensor out) {
   TWICE(DeviceScan::InclusiveSum(p, bytes, to + 6 * n, n));
 }
 // Returns how many were selected.
-int select(int what, torch::Tensor x, torch::Tensor flags, torch::Tensor out, torch::Tensor rest) {
+int select_items(int what, torch::Tensor x, torch::Tensor flags, torch::Tensor out, torch::Tensor rest) {
   int n = x.numel(), *in = x.data_ptr<int>(), *to = out.data_ptr<int>(), *other = rest.data_ptr<int>();
   unsigned char* f = flags.data_ptr<unsigned char>();
   int *count, host[2] = {};
@@ -124,7 +124,7 @@ void each(torch::Tensor x, torch::Tensor out) {
 _DECLARED = [
     "void reduce(torch::Tensor x, torch::Tensor out)",
     "void scan(torch::Tensor x, torch::Tensor keys, torch::Tensor out)",
-    "int select(int what, torch::Tensor x, torch::Tensor flags, torch::Tensor out, torch::Tensor rest)",
+    "int select_items(int what, torch::Tensor x, torch::Tensor flags, torch::Tensor out, torch::Tensor rest)",
     "void sort(int what, int first, int last, torch::Tensor k, torch::Tensor k_out, torch::Tensor v, "
     "torch::Tensor v_out)",
     "void segments(torch::Tensor x, torch::Tensor offsets, torch::Tensor sums, torch::Tensor sorted)",
@@ -190,7 +190,7 @@ def test_selections_and_runs(random, what):
     x = random.integers(0, 4, N, dtype=np.int32)
     flags = random.integers(0, 2, N, dtype=np.uint8)
     out, rest = empty(N), empty(N)
-    count = library().select(what, on_device(x), on_device(flags), out, rest)
+    count = library().select_items(what, on_device(x), on_device(flags), out, rest)
     first, lengths = runs_of(x)
     masks = {0: flags > 0, 1: x % 2 == 1, 3: flags > 0, 4: x % 2 == 1, 9: x % 3 == 0}
     got, other = out.cpu().numpy(), rest.cpu().numpy()
