@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from simt.errors import Unsupported
@@ -11,7 +12,9 @@ from simt.frontend.source import Source
 from simt.frontend.tokens import Token
 from simt.frontend.untaken import CONDITIONALS
 
-_SHIM = Path(__file__).resolve().parents[1] / "include/shim"
+_INCLUDE = Path(__file__).resolve().parents[1] / "include"
+_SHIM = _INCLUDE / "shim"
+_DRIVER_HEADER = "simt/cuda_driver.h"
 
 # Headers by the beginning of their names. A header that simt provides is not refused.
 _HEADERS = {
@@ -130,10 +133,10 @@ _PATTERNS = [
         r"nccl[A-Z]\w*": "NCCL",
         r"nvrtc[A-Z]\w*": "compiling at run time (NVRTC)",
         r"cu(Init|(Device|Ctx|Module|Mem|Launch|Func|Stream|Event|Link|Library|Kernel)[A-Z]\w*)"
-        r"|CU(module|function|context|deviceptr|device)": "the CUDA driver API (the runtime API, cuda…, works)",
-        r"cuda(DeviceEnablePeerAccess|DeviceCanAccessPeer|MemcpyPeer\w*|LaunchCooperativeKernelMultiDevice)": (
-            "a second GPU"
+        r"|CU(module|function)": (
+            "this part of the CUDA driver API (contexts, memory, streams and events work; launch with <<<>>>)"
         ),
+        r"cuda(Memcpy3DPeer\w*|LaunchCooperativeKernelMultiDevice)": "a second GPU",
         r"cudaIpc\w+": "memory that processes share",
         r"cudaMemPool(Export|Import)\w*": "memory that processes share",
         r"__nvvm_\w+": "the compiler's own functions",
@@ -202,6 +205,13 @@ def refuse(source: Source) -> None:
         raise Unsupported([source.make_error(line, f"`{name}`: {text}") for (line, text), name in found.items()])
 
 
+@lru_cache(maxsize=1)
+def _list_driver_functions() -> frozenset[str]:
+    """Return the names of the functions of CUDA's driver API that simt has."""
+    header = (_INCLUDE / _DRIVER_HEADER).read_text(encoding="utf-8")
+    return frozenset(re.findall(r"^(?:SIMT_INLINE|inline) CUresult (cu[A-Z]\w*)\(", header, re.MULTILINE))
+
+
 def _read_include(words: Sequence[Token], i: int) -> tuple[int, str]:
     """Return the index of the last token of the #include directive at i, and the header's name."""
     end = _find_line_end(words, i)
@@ -250,6 +260,8 @@ def _find_refused_name(words: Sequence[Token], i: int) -> tuple[str, str | None]
         return name, None  # a variable
     if name in _NAMES:
         return name, _NAMES[name]
+    if name.startswith("cu") and name in _list_driver_functions():
+        return name, None
     what = next((what for pattern, what in _PATTERNS if pattern.fullmatch(name)), None)
     if what and name[:3] in ("tex", "sur") and after not in ("(", "<"):
         return name, None  # a variable

@@ -7,6 +7,7 @@
 #include <simt/bfloat16.h>
 #include <simt/cuda_api.h>
 #include <simt/cuda_arrays.h>
+#include <simt/cuda_peers.h>
 #include <simt/surface.h>
 #include <simt/texture.h>
 #include <simt/graphs.h>

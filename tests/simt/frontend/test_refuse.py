@@ -52,7 +52,7 @@ def _in_kernel(text: str) -> str:
         ("cudaGraphConditionalHandle handle;", 1, "cudaGraphConditionalHandle", "CUDA graphs"),
         ("void f() {\n  cudaStreamGetCaptureInfo(s, &c);\n}", 2, "cudaStreamGetCaptureInfo", "CUDA graphs"),
         ("void f() {\n  cuLaunchKernel(k);\n}", 2, "cuLaunchKernel", "driver API"),
-        ("void f() {\n  cudaDeviceEnablePeerAccess(1, 0);\n}", 2, "cudaDeviceEnablePeerAccess", "second GPU"),
+        ("void f() {\n  cudaMemcpy3DPeer(&p);\n}", 2, "cudaMemcpy3DPeer", "second GPU"),
         # assembly
         (_in_kernel('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), 2, "wgmma.fence.sync.aligned", "PTX"),
         (_in_kernel('__asm__("griddepcontrol.wait;");'), 2, "griddepcontrol.wait", "PTX"),
