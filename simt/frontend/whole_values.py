@@ -97,7 +97,19 @@ def _find_left_start(tokens: list[Token], i: int) -> int:
 def _begins_statement(tokens: list[Token], before: int, *more: str) -> bool:
     """Return whether a statement begins after the token at `before`."""
     text = get_text(tokens, before)
+    if text == "}" and _closes_type(tokens, before):
+        return False
     if text == ")":
         condition = find_next(tokens, find_opening(tokens, before, "(", ")"), -1)
         return get_text(tokens, condition) in _CONTROL
     return text in (";", "{", "}", ":", "else", "do", *more)
+
+
+def _closes_type(tokens: list[Token], i: int) -> bool:
+    """Return whether the } at i ends a type's body and variables follow: `struct { int n; } table[] = {…}`."""
+    j = find_next(tokens, find_opening(tokens, i, "{", "}"), -1)
+    while j >= 0 and (tokens[j].kind == "word" or tokens[j].text in ("::", ":", ",", "<", ">")):
+        if tokens[j].text in ("struct", "class", "union", "enum"):
+            return True
+        j = find_next(tokens, j, -1)
+    return False

@@ -198,6 +198,10 @@ def test_words_for_the_gpu_become_words_for_the_cpu(torch_words, cpu_words):
         ("*(float4*)&x[4 * i] = {1, 2, 3, 4};", "*(float4*)&x[4 * i]"),
         ("*reinterpret_cast<float2*>(&x[i]) = {1, 2};", "*reinterpret_cast<float2*>(&x[i])"),
         ("int y = (a)&x[i] = {1};", None),
+        ("struct { int n; } table[] = {{1}, {2}};", None),
+        ("struct S : base<int> { int n; } *p[2] = {};", None),
+        ("enum class E : char { a } e[1] = {};", None),
+        ("switch (n) { default: {} } out[i] = {1, 2};", "out[i]"),
     ],
 )
 def test_a_braced_value_is_stored_as_a_whole(source, left):
