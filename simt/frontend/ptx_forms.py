@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,6 +72,32 @@ def _atomic() -> Iterator[Form]:
                 yield Form(f"red{rest}", f"atom{suffix}_{operation}_{name}", f"{address} {arguments}")
 
 
+def _integer() -> Iterator[Form]:
+    """Yield products, bit fields, and sums with a carry, which .cc hands on to the next instruction of the thread."""
+    for bits, r in ((32, "u"), (64, "w")):
+        two, three = f"{r} = {r} {r}", f"{r} = {r} {r} {r}"
+        yield Form(rf"mul\.hi\.(?P<t>[us]{bits})", "mul_hi_{t}", two)
+        yield Form(rf"mad\.hi\.u{bits}", f"mad_hi_u{bits}", three)
+        yield Form(rf"(?P<f>add|sub)\.cc\.[us]{bits}", f"{{f}}_cc_u{bits}", two)
+        yield Form(rf"(?P<f>add|sub)c\.[us]{bits}", f"{{f}}c_u{bits}", two)
+        yield Form(rf"(?P<f>add|sub)c\.cc\.[us]{bits}", f"{{f}}c_cc_u{bits}", two)
+        for name, cc in (("mad", ".cc"), ("madc", ""), ("madc", ".cc")):
+            for part, signs in (("lo", "[us]"), ("hi", "u")):
+                call = f"{name}_{part}{cc.replace('.', '_')}_u{bits}"
+                yield Form(rf"{name}\.{part}{re.escape(cc)}\.{signs}{bits}", call, three)
+    yield from (
+        Form(r"mul\.lo\.[us]64", "mul_u64", "w = w w"),
+        Form(r"mad\.lo\.[us]64", "mad_u64", "w = w w w"),
+        Form(r"mad\.wide\.(?P<t>[us]32)", "mad_wide_{t}", "w = u u w"),
+        Form(r"(?P<f>min|max)\.(?P<t>[us]32)", "{f}_{t}", "u = u u"),
+        Form(r"(?P<f>neg|abs)\.s32", "{f}_s32", "u = u"),
+        Form(r"(?P<f>popc|clz|brev)\.b32", "{f}_b32", "u = b"),
+        Form(r"bfe\.(?P<t>[us]32)", "bfe_{t}", "u = u u u"),
+        Form(r"bfi\.b32", "bfi_b32", "b = b b u u"),
+        Form(r"prmt\.b32", "prmt_b32", "b = b b b"),
+    )
+
+
 _MMA = r"mma\.sync\.aligned\.m16n8k"
 _LDMATRIX = r"ldmatrix\.sync\.aligned\.m8n8\.x"
 _SETP = r"setp\.(?P<op>eq|ne|lt|le|gt|ge)\."
@@ -135,6 +162,7 @@ FORMS = (
     Form(r"mad\.lo\.[us]32", "mad_u32", "u = u u u"),
     Form(r"mul\.wide\.(?P<t>[us]32)", "wide_{t}", "w = u u"),
     Form(r"(?P<f>add|sub)\.[us]64", "{f}_u64", "w = w w"),
+    *_integer(),
     Form(r"(?P<f>and|or|xor)\.b32", "{f}_b32", "b = b b"),
     Form(r"not\.b32", "not_b32", "b = b"),
     Form(r"shl\.b32", "shl_b32", "b = b u"),

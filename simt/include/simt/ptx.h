@@ -10,6 +10,7 @@
 #include <simt/integers.h>
 #include <simt/math.h>
 #include <simt/pipeline.h>
+#include <simt/ptx_integers.h>
 #include <simt/rounding.h>
 #include <simt/warp.h>
 #include <simt/wmma.h>
