@@ -234,13 +234,10 @@ def _format_launch_head(expression: str, name: str, kernel: Kernel | None, typed
 
 def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
     """Wrap kernels that are cast to void* in erase(…), which keeps their parameters' types for the nodes of graphs."""
-    for i, token in enumerate(tokens):
-        if token.text != "(" or token.kind != "mark":
+    for i in range(len(tokens)):
+        first = _find_erased(tokens, i)
+        if first < 0:
             continue
-        end = find_closing(tokens, i)
-        if end < 0 or flatten(tokens[i : end + 1]).replace(" ", "") != "(void*)":
-            continue
-        first = find_next(tokens, end)
         first = find_next(tokens, first) if get_text(tokens, first) in ("&", "(") else first
         kernel = kernels.get(get_text(tokens, first))
         if kernel is None or tokens[first].kind != "word":
@@ -252,6 +249,20 @@ def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> N
         names = ",".join(kernel.parameters)
         tokens[first].text = "::simt::erase(" + tokens[first].text
         tokens[last].text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'
+
+
+def _find_erased(tokens: list[Token], i: int) -> int:
+    """Return the index of the first token that the cast to void* at i applies to, or -1 if there is none."""
+    if tokens[i].text == "reinterpret_cast" and tokens[i].kind == "word":
+        opening = find_next(tokens, i)
+        end, wanted = find_angle_end(tokens, opening), "<void*>"
+    elif tokens[i].text == "(" and tokens[i].kind == "mark":
+        opening, end, wanted = i, find_closing(tokens, i), "(void*)"
+    else:
+        return -1
+    if end < 0 or flatten(tokens[opening : end + 1]).replace(" ", "") != wanted:
+        return -1
+    return find_next(tokens, end)
 
 
 def rewrite_pointer_launches(tokens: list[Token], kernels: dict[str, Kernel]) -> None:

@@ -90,7 +90,7 @@ int main() {
   void* add_arguments[] = {&d, &m, &v};
   void* scale_arguments[] = {&d, &m, &f};
   cudaKernelNodeParams adding = {};
-  adding.func = (void*)add;
+  adding.func = reinterpret_cast<void*>(add);
   adding.gridDim = dim3(1), adding.blockDim = dim3(128), adding.kernelParams = add_arguments;
   cudaKernelNodeParams scaling = {(void*)scale<float>, dim3(1), dim3(128), 0, scale_arguments, NULL};
   cudaHostNodeParams noting = {note, &notes};
