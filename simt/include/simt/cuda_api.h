@@ -28,7 +28,7 @@ enum cudaMemcpyKind {
   cudaMemcpyDeviceToDevice = 3,
   cudaMemcpyDefault = 4,
 };
-inline constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2;
+inline constexpr unsigned cudaMemAttachGlobal = 1, cudaMemAttachHost = 2, cudaMemAttachSingle = 4;
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
                           cudaHostAllocWriteCombined = 4;
 inline constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2;
@@ -80,6 +80,10 @@ inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes,
                                                              unsigned = cudaMemAttachGlobal) {
   return simt::give(pointer, bytes);
+}
+// A hint about who reaches managed memory; here all do at any time.
+template <class T> cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, size_t = 0, unsigned = cudaMemAttachSingle) {
+  return cudaSuccess;
 }
 template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
   return simt::give(pointer, bytes);
@@ -291,20 +295,27 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int t
   return cudaSuccess;
 }
 // Returns the largest block size with the most threads on a multiprocessor, and the blocks that fill the device once.
-template <class F>
-cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F* kernel, size_t dynamic_shared = 0,
-                                               int limit = 0) {
+// dynamic_shared: called with the number of threads of a block, returns its bytes of dynamic shared memory.
+template <class F, class S>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, F* kernel, S dynamic_shared,
+                                                           int limit = 0) {
   int best = 0;
   for (int threads = limit > 0 && limit < 1024 ? (limit + 31) / 32 * 32 : 1024; threads >= 32; threads -= 32) {
     const int size = limit > 0 && threads > limit ? limit : threads;
     int blocks = 0;
-    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, size, dynamic_shared);
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, size, (size_t)dynamic_shared(size));
     if (blocks * size <= best) continue;
     best = blocks * size;
     *block = size;
     *grid = blocks * simt::device().multiprocessors;
   }
   return best ? cudaSuccess : simt::failed(cudaErrorInvalidValue, "no block of this kernel fits on a multiprocessor");
+}
+template <class F>
+cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F* kernel, size_t dynamic_shared = 0,
+                                               int limit = 0) {
+  return cudaOccupancyMaxPotentialBlockSizeVariableSMem(
+      grid, block, kernel, [=](int) { return dynamic_shared; }, limit);
 }
 
 namespace simt {

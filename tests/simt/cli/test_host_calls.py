@@ -184,3 +184,50 @@ def test_a_removed_name_is_refused_with_its_successor(simt, call, instead):
     name = call.partition("(")[0]
     assert done.returncode == 3 and f"a.cu, line 3: `{name}`: CUDA has removed this" in done.stderr
     assert instead in done.stderr and "Use a GPU" not in done.stderr
+
+
+ATTACHED = (
+    CHECK
+    + r"""
+__global__ void one(int* p) { *p = 1; }
+int main() {
+  int* p; cudaStream_t s;
+  CHECK(cudaStreamCreate(&s)); CHECK(cudaMallocManaged(&p, sizeof(int), cudaMemAttachHost));
+  *p = 7;
+  CHECK(cudaStreamAttachMemAsync(s, p)); CHECK(cudaStreamSynchronize(s));
+  one<<<1, 1, 0, s>>>(p);
+  CHECK(cudaStreamAttachMemAsync(s, p, 0, cudaMemAttachHost)); CHECK(cudaStreamSynchronize(s));
+  printf("%d\n", *p);
+  CHECK(cudaFree(p)); CHECK(cudaStreamDestroy(s));
+}
+"""
+)
+
+
+def test_managed_memory_is_attached_to_a_stream(simt):
+    """Does a program that attaches managed memory to a stream run?"""
+    done = simt("run", "a.cu", files={"a.cu": ATTACHED})
+    assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+
+
+OCCUPANCY = (
+    CHECK
+    + r"""
+__global__ void k() {}
+size_t bytes_of(int threads) { return threads > 256 ? 200000 : 4 * threads; }
+int main() {
+  int grid, block, same;
+  CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, k, [](int threads) { return 8 * threads; }));
+  CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &same, k));
+  printf("%d ", block == same);
+  CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, k, bytes_of, 512));
+  printf("%d\n", block);
+}
+"""
+)
+
+
+def test_a_block_size_is_chosen_by_what_each_size_needs(simt):
+    """Does the choice of a block size ask how much shared memory each size needs?"""
+    done = simt("run", "a.cu", files={"a.cu": OCCUPANCY})
+    assert (done.stdout, done.returncode) == ("1 256\n", 0), done.stderr
