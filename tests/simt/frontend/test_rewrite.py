@@ -202,6 +202,10 @@ def test_words_for_the_gpu_become_words_for_the_cpu(torch_words, cpu_words):
         ("struct S : base<int> { int n; } *p[2] = {};", None),
         ("enum class E : char { a } e[1] = {};", None),
         ("switch (n) { default: {} } out[i] = {1, 2};", "out[i]"),
+        ("struct { const char* name; int n; } runs[] = {{k, 1}};", None),
+        ("union Word { int i; float f; } words[2] = {{1}};", None),
+        ("struct { int n; } *pointers[2] = {};", None),
+        ("if (k) { f(); } x[i] = {1, 2};", "x[i]"),
     ],
 )
 def test_a_braced_value_is_stored_as_a_whole(source, left):
