@@ -13,17 +13,18 @@
 
 __constant__ float atoms[CHUNK_SIZE * 4];
 
-#define CK(call)                                                            \
-  do {                                                                      \
-    cudaError_t e = (call);                                                 \
-    if (e) {                                                                \
+#define CK(call)                                                               \
+  do {                                                                         \
+    cudaError_t e = (call);                                                    \
+    if (e) {                                                                   \
       fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorName(e)); \
-      exit(EXIT_FAILURE);                                                   \
-    }                                                                       \
+      exit(EXIT_FAILURE);                                                      \
+    }                                                                          \
   } while (0)
 
 // A thread per atom; adds to all points of the slice.
-__global__ void cenergy_scatter(float *energygrid, dim3 grid, float gridspacing, float z, const float4 *all, int numatoms) {
+__global__ void cenergy_scatter(float* energygrid, dim3 grid, float gridspacing, float z, const float4* all,
+                                int numatoms) {
   int n = blockIdx.x * blockDim.x + threadIdx.x;
   if (n >= numatoms) return;
   float dz = z - all[n].z, charge = all[n].w;
@@ -37,7 +38,7 @@ __global__ void cenergy_scatter(float *energygrid, dim3 grid, float gridspacing,
 }
 
 // A thread per point; reads all atoms from constant memory.
-__global__ void cenergy_gather(float *energygrid, dim3 grid, float gridspacing, float z, int numatoms) {
+__global__ void cenergy_gather(float* energygrid, dim3 grid, float gridspacing, float z, int numatoms) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
   if (i >= grid.x || j >= grid.y) return;
   float y = gridspacing * (float)j, x = gridspacing * (float)i, energy = 0.0f;
@@ -49,7 +50,7 @@ __global__ void cenergy_gather(float *energygrid, dim3 grid, float gridspacing, 
 }
 
 // Four points per thread, a block's width apart: writes are coalesced.
-__global__ void cenergy_coarsened(float *energygrid, dim3 grid, float gridspacing, float z, int numatoms) {
+__global__ void cenergy_coarsened(float* energygrid, dim3 grid, float gridspacing, float z, int numatoms) {
   unsigned i = blockIdx.x * (blockDim.x * COARSEN_FACTOR) + threadIdx.x;
   unsigned j = blockIdx.y * blockDim.y + threadIdx.y;
   if (j >= grid.y) return;
@@ -74,8 +75,8 @@ struct Bins {
 };
 
 // Atoms are sorted into bins; a point looks at its bin and the neighbours only.
-__global__ void cenergy_cutoff(float *energygrid, dim3 grid, float gridspacing, float z, const float4 *binned,
-                               const int *counts, Bins bins, float cutoff2) {
+__global__ void cenergy_cutoff(float* energygrid, dim3 grid, float gridspacing, float z, const float4* binned,
+                               const int* counts, Bins bins, float cutoff2) {
   unsigned i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
   if (i >= grid.x || j >= grid.y) return;
   float x = gridspacing * i, y = gridspacing * j, energy = 0;
@@ -98,12 +99,13 @@ int main() {
   const dim3 grid(GRID_X, GRID_Y, 1);
   std::vector<float4> a(numatoms);
   for (int n = 0; n < numatoms; n++)
-    a[n] = make_float4((n * 37 % 128) * 0.125f + 0.06f, (n * 53 % 48) * 0.125f + 0.04f, 1.0f + n % 5, n % 2 ? 1.0f : -0.75f);
+    a[n] = make_float4((n * 37 % 128) * 0.125f + 0.06f, (n * 53 % 48) * 0.125f + 0.04f, 1.0f + n % 5,
+                       n % 2 ? 1.0f : -0.75f);
 
   const Bins bins = {6, 2, 64, cutoff};
   std::vector<int> counts(bins.nx * bins.ny, 0);
   std::vector<float4> binned(counts.size() * bins.capacity, make_float4(0, 0, 0, 0));
-  for (const float4 &atom : a) {
+  for (const float4& atom : a) {
     int bin = (int)(atom.y / bins.length) * bins.nx + (int)(atom.x / bins.length);
     if (counts[bin] == bins.capacity) return 2;
     binned[bin * bins.capacity + counts[bin]++] = atom;
@@ -112,16 +114,17 @@ int main() {
   const size_t points = grid.x * grid.y;
   std::vector<double> direct(points, 0.0), within(points, 0.0);
   for (size_t p = 0; p < points; p++)
-    for (const float4 &atom : a) {
-      double dx = (double)spacing * (p % grid.x) - atom.x, dy = (double)spacing * (p / grid.x) - atom.y, dz = z - atom.z;
+    for (const float4& atom : a) {
+      double dx = (double)spacing * (p % grid.x) - atom.x, dy = (double)spacing * (p / grid.x) - atom.y,
+             dz = z - atom.z;
       double r2 = dx * dx + dy * dy + dz * dz;
       direct[p] += atom.w / std::sqrt(r2);
       if (r2 < cutoff * cutoff) within[p] += atom.w / std::sqrt(r2) * (1 - r2 / (cutoff * cutoff));
     }
 
-  float *d_energy;
+  float* d_energy;
   float4 *d_atoms, *d_binned;
-  int *d_counts;
+  int* d_counts;
   CK(cudaMalloc(&d_energy, points * sizeof(float)));
   CK(cudaMalloc(&d_atoms, numatoms * sizeof(float4)));
   CK(cudaMalloc(&d_binned, binned.size() * sizeof(float4)));
@@ -130,7 +133,7 @@ int main() {
   CK(cudaMemcpy(d_binned, binned.data(), binned.size() * sizeof(float4), cudaMemcpyHostToDevice));
   CK(cudaMemcpy(d_counts, counts.data(), counts.size() * sizeof(int), cudaMemcpyHostToDevice));
 
-  const char *names[] = {"scatter", "gather", "coarsened", "cutoff"};
+  const char* names[] = {"scatter", "gather", "coarsened", "cutoff"};
   std::vector<float> got(points);
   int failures = 0;
   for (int version = 0; version < 4; version++) {
@@ -141,7 +144,8 @@ int main() {
       int count = numatoms - first < CHUNK_SIZE ? numatoms - first : CHUNK_SIZE;
       CK(cudaMemcpyToSymbol(atoms, &a[first], count * sizeof(float4)));
       if (version == 1) cenergy_gather<<<blocks, block>>>(d_energy, grid, spacing, z, count);
-      if (version == 2) cenergy_coarsened<<<dim3((grid.x + 63) / 64, blocks.y), block>>>(d_energy, grid, spacing, z, count);
+      if (version == 2)
+        cenergy_coarsened<<<dim3((grid.x + 63) / 64, blocks.y), block>>>(d_energy, grid, spacing, z, count);
     }
     if (version == 3)
       cenergy_cutoff<<<blocks, block>>>(d_energy, grid, spacing, z, d_binned, d_counts, bins, cutoff * cutoff);

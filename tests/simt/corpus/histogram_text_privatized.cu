@@ -10,16 +10,16 @@
 #define NUM_BINS 7 /* a-d, e-h, i-l, m-p, q-t, u-x, y-z */
 #define CFACTOR 3
 
-#define cudaCheckErrors(msg)                                                                                 \
-  do {                                                                                                       \
-    cudaError_t __err = cudaGetLastError();                                                                  \
-    if (__err != cudaSuccess) {                                                                              \
+#define cudaCheckErrors(msg)                                                                                  \
+  do {                                                                                                        \
+    cudaError_t __err = cudaGetLastError();                                                                   \
+    if (__err != cudaSuccess) {                                                                               \
       fprintf(stderr, "Fatal error: %s (%s at %s:%d)\n", msg, cudaGetErrorString(__err), __FILE__, __LINE__); \
-      exit(1);                                                                                               \
-    }                                                                                                        \
+      exit(1);                                                                                                \
+    }                                                                                                         \
   } while (0)
 
-__global__ void histo_kernel(const char *data, unsigned int length, unsigned int *histo) {
+__global__ void histo_kernel(const char* data, unsigned int length, unsigned int* histo) {
   unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < length) {
     int alphabet_position = data[i] - 'a';
@@ -27,7 +27,7 @@ __global__ void histo_kernel(const char *data, unsigned int length, unsigned int
   }
 }
 
-__global__ void histo_private_kernel(const char *data, unsigned int length, unsigned int *histo) {
+__global__ void histo_private_kernel(const char* data, unsigned int length, unsigned int* histo) {
   __shared__ unsigned int histo_s[NUM_BINS];
   for (unsigned int bin = threadIdx.x; bin < NUM_BINS; bin += blockDim.x) histo_s[bin] = 0u;
   __syncthreads();
@@ -44,7 +44,7 @@ __global__ void histo_private_kernel(const char *data, unsigned int length, unsi
 }
 
 // Contiguous parts per thread; a run of equal bins is added at once.
-__global__ void histo_aggregated_kernel(const char *data, unsigned int length, unsigned int *histo) {
+__global__ void histo_aggregated_kernel(const char* data, unsigned int length, unsigned int* histo) {
   __shared__ unsigned int histo_s[NUM_BINS];
   if (threadIdx.x < NUM_BINS) histo_s[threadIdx.x] = 0u;
   __syncthreads();
@@ -70,7 +70,7 @@ __global__ void histo_aggregated_kernel(const char *data, unsigned int length, u
 }
 
 // 256 bins of bytes, grid-stride, two private copies per block
-__global__ void histo256_kernel(const unsigned char *buffer, long size, unsigned int *histo) {
+__global__ void histo256_kernel(const unsigned char* buffer, long size, unsigned int* histo) {
   __shared__ unsigned int temp[2][256];
   temp[0][threadIdx.x] = temp[1][threadIdx.x] = 0;
   __syncthreads();
@@ -81,7 +81,7 @@ __global__ void histo256_kernel(const unsigned char *buffer, long size, unsigned
 }
 
 static std::string make_text(size_t length) {
-  const char *words[] = {"programming", "massively", "parallel", "processors", "zebra", "quick", "aaaaaaaa"};
+  const char* words[] = {"programming", "massively", "parallel", "processors", "zebra", "quick", "aaaaaaaa"};
   std::string text;
   for (size_t i = 0; text.size() < length; i++) {
     text += words[(i * i + 3 * i) % 7];
@@ -91,7 +91,7 @@ static std::string make_text(size_t length) {
   return text;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   size_t length = argc > 1 ? strtoul(argv[1], 0, 0) : 6000;
   std::string text = make_text(length);
   unsigned int expected[NUM_BINS] = {0}, all[256] = {0}, result[256];
@@ -100,10 +100,10 @@ int main(int argc, char **argv) {
     all[c]++;
   }
 
-  char *d_text;
-  unsigned int *d_histo;
-  cudaMalloc((void **)&d_text, length);
-  cudaMalloc((void **)&d_histo, 256 * sizeof(unsigned int));
+  char* d_text;
+  unsigned int* d_histo;
+  cudaMalloc((void**)&d_text, length);
+  cudaMalloc((void**)&d_histo, 256 * sizeof(unsigned int));
   cudaCheckErrors("cudaMalloc fail");
   cudaMemcpy(d_text, text.data(), length, cudaMemcpyHostToDevice);
   cudaCheckErrors("cudaMemcpy fail");
@@ -115,7 +115,7 @@ int main(int argc, char **argv) {
     if (version == 0) histo_kernel<<<blocks, 256>>>(d_text, length, d_histo);
     if (version == 1) histo_private_kernel<<<blocks, 256>>>(d_text, length, d_histo);
     if (version == 2) histo_aggregated_kernel<<<(blocks + CFACTOR - 1) / CFACTOR, 256>>>(d_text, length, d_histo);
-    if (version == 3) histo256_kernel<<<4, 256>>>((unsigned char *)d_text, length, d_histo);
+    if (version == 3) histo256_kernel<<<4, 256>>>((unsigned char*)d_text, length, d_histo);
     cudaCheckErrors("kernel fail");
     cudaMemcpy(result, d_histo, sizeof(result), cudaMemcpyDeviceToHost);
     cudaCheckErrors("copy back fail");
@@ -123,7 +123,8 @@ int main(int argc, char **argv) {
     printf("version %d: %s\n", version, same ? "same" : "different");
     ok = ok && same;
     if (version == 2)
-      for (int i = 0; i < NUM_BINS; i++) printf("  %c-%c: %u\n", 'a' + 4 * i, i == 6 ? 'z' : 'a' + 4 * i + 3, result[i]);
+      for (int i = 0; i < NUM_BINS; i++)
+        printf("  %c-%c: %u\n", 'a' + 4 * i, i == 6 ? 'z' : 'a' + 4 * i + 3, result[i]);
     if (version == 3) printf("  spaces: %u, full stops: %u\n", result[' '], result['.']);
   }
   cudaFree(d_text);

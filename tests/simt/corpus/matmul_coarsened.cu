@@ -113,8 +113,8 @@ int main() {
     const bool good = std::equal(one.begin(), one.end(), expected.begin()) && one == four;
     long long checksum = 0;
     for (size_t i = 0; i < four.size(); ++i) checksum += static_cast<long long>(four[i]) * int64_t(i % 31 + 1);
-    std::cout << std::setw(3) << m << " x" << std::setw(4) << n << " x" << std::setw(3) << k << "  checksum " << checksum
-              << (good ? "  good" : "  BAD") << '\n';
+    std::cout << std::setw(3) << m << " x" << std::setw(4) << n << " x" << std::setw(3) << k << "  checksum "
+              << checksum << (good ? "  good" : "  BAD") << '\n';
     all &= good;
   }
   std::cout << (all ? "PASSED" : "FAILED") << '\n';

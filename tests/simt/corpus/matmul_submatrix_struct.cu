@@ -11,14 +11,14 @@ typedef struct {
   int width;
   int height;
   int stride;
-  float *elements;
+  float* elements;
 } Matrix;
 
 #define BLOCK_SIZE 16
 
 #define cudaErrchk(ans) \
   { gpuAssert((ans), __FILE__, __LINE__); }
-inline void gpuAssert(cudaError_t code, const char *file, int line, bool abort = true) {
+inline void gpuAssert(cudaError_t code, const char* file, int line, bool abort = true) {
   if (code != cudaSuccess) {
     fprintf(stderr, "GPUassert: %s %s %d\n", cudaGetErrorString(code), file, line);
     if (abort) exit(code);
@@ -107,14 +107,14 @@ Matrix newMatrix(int height, int width, int seed) {
   Matrix m;
   m.height = height;
   m.width = m.stride = width;
-  m.elements = (float *)malloc(width * height * sizeof(float));
+  m.elements = (float*)malloc(width * height * sizeof(float));
   srand(seed);
   for (int i = 0; i < height; i++)
     for (int j = 0; j < width; j++) m.elements[i * width + j] = (float)((i * 13 + j * 7 + seed) % 17 - 8) / 4;
   return m;
 }
 
-int main(int argc, char *argv[]) {
+int main(int argc, char* argv[]) {
   int a = argc > 1 ? atoi(argv[1]) : 4, b = argc > 2 ? atoi(argv[2]) : 3, c = argc > 3 ? atoi(argv[3]) : 5;
   Matrix A = newMatrix(a * BLOCK_SIZE, b * BLOCK_SIZE, 3), B = newMatrix(b * BLOCK_SIZE, c * BLOCK_SIZE, 5);
   Matrix C = newMatrix(a * BLOCK_SIZE, c * BLOCK_SIZE, 0);
@@ -130,8 +130,8 @@ int main(int argc, char *argv[]) {
         largest = fmax(largest, fabs(s - C.elements[i * C.width + j]));
         if (i == j) trace += C.elements[i * C.width + j];
       }
-    printf("%s: %d x %d times %d x %d, trace %.3f, largest error %.3f\n", shared ? "shared" : "simple", A.height, A.width,
-           B.height, B.width, trace, largest);
+    printf("%s: %d x %d times %d x %d, trace %.3f, largest error %.3f\n", shared ? "shared" : "simple", A.height,
+           A.width, B.height, B.width, trace, largest);
     ok = ok && largest < 1e-3;
   }
   free(A.elements);

@@ -10,13 +10,13 @@
 
 using uint = unsigned int;
 
-#define CHECK_CUDA(x)                                                                                  \
-  do {                                                                                                 \
-    cudaError_t err = (x);                                                                             \
-    if (err != cudaSuccess) {                                                                          \
-      std::fprintf(stderr, "[%s:%d] CUDA error: %s\n", __FILE__, __LINE__, cudaGetErrorString(err));   \
-      std::exit(EXIT_FAILURE);                                                                         \
-    }                                                                                                  \
+#define CHECK_CUDA(x)                                                                                \
+  do {                                                                                               \
+    cudaError_t err = (x);                                                                           \
+    if (err != cudaSuccess) {                                                                        \
+      std::fprintf(stderr, "[%s:%d] CUDA error: %s\n", __FILE__, __LINE__, cudaGetErrorString(err)); \
+      std::exit(EXIT_FAILURE);                                                                       \
+    }                                                                                                \
   } while (0)
 
 constexpr int THREADS = 128;
@@ -82,8 +82,8 @@ __global__ void scan_counts(uint* counts, int n) {
 
 // Sorts the tile by the digit (stable), then writes runs of equal digits to their places.
 template <typename Value>
-__global__ void scatter(const uint* keys_in, const Value* values_in, uint* keys_out, Value* values_out, int n, int shift,
-                        const uint* places) {
+__global__ void scatter(const uint* keys_in, const Value* values_in, uint* keys_out, Value* values_out, int n,
+                        int shift, const uint* places) {
   __shared__ uint keys[THREADS];
   __shared__ Value values[THREADS];
   __shared__ uint first[RADIX];

@@ -10,17 +10,17 @@
 
 namespace cg = cooperative_groups;
 
-#define CUDA_TRY(expr)                                                                      \
-  do {                                                                                      \
-    if (cudaError_t e_ = (expr); e_ != cudaSuccess) {                                       \
-      std::fprintf(stderr, "%d: %s: %s\n", __LINE__, #expr, cudaGetErrorString(e_));        \
-      std::exit(1);                                                                         \
-    }                                                                                       \
+#define CUDA_TRY(expr)                                                               \
+  do {                                                                               \
+    if (cudaError_t e_ = (expr); e_ != cudaSuccess) {                                \
+      std::fprintf(stderr, "%d: %s: %s\n", __LINE__, #expr, cudaGetErrorString(e_)); \
+      std::exit(1);                                                                  \
+    }                                                                                \
   } while (0)
 
 // Every thread of g calls it; thread 0 of the group gets the sum. The group may be of any kind.
 template <typename Group>
-__device__ int reduce_sum(Group g, int *temp, int val) {
+__device__ int reduce_sum(Group g, int* temp, int val) {
   int lane = g.thread_rank();
   for (int i = g.size() / 2; i > 0; i /= 2) {
     temp[lane] = val;
@@ -31,16 +31,16 @@ __device__ int reduce_sum(Group g, int *temp, int val) {
   return val;
 }
 
-__device__ int thread_sum(const int *input, int n) {
+__device__ int thread_sum(const int* input, int n) {
   int sum = 0;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n / 4; i += blockDim.x * gridDim.x) {
-    int4 in = reinterpret_cast<const int4 *>(input)[i];
+    int4 in = reinterpret_cast<const int4*>(input)[i];
     sum += in.x + in.y + in.z + in.w;
   }
   return sum;
 }
 
-__global__ void sum_kernel_block(int *sum, const int *input, int n) {
+__global__ void sum_kernel_block(int* sum, const int* input, int n) {
   int my_sum = thread_sum(input, n);
   extern __shared__ int temp[];
   auto g = cg::this_thread_block();
@@ -55,14 +55,14 @@ __device__ int reduce_sum_tile_shfl(cg::thread_block_tile<tile_sz> g, int val) {
 }
 
 template <int tile_sz>
-__global__ void sum_kernel_tiles(int *sum, const int *input, int n) {
+__global__ void sum_kernel_tiles(int* sum, const int* input, int n) {
   int my_sum = thread_sum(input, n);
   auto tile = cg::tiled_partition<tile_sz>(cg::this_thread_block());
   int tile_sum = reduce_sum_tile_shfl<tile_sz>(tile, my_sum);
   if (tile.thread_rank() == 0) atomicAdd(sum, tile_sum);
 }
 
-__global__ void sum_kernel_tile_memory(int *sum, const int *input, int n) {
+__global__ void sum_kernel_tile_memory(int* sum, const int* input, int n) {
   extern __shared__ int temp[];
   int my_sum = thread_sum(input, n);
   cg::thread_block block = cg::this_thread_block();
@@ -72,7 +72,7 @@ __global__ void sum_kernel_tile_memory(int *sum, const int *input, int n) {
   if (tile32.thread_rank() == 0) atomicAdd(sum, tile_sum);
 }
 
-__global__ void sum_kernel_cg_reduce(int *sum, int *most, const int *input, int n) {
+__global__ void sum_kernel_cg_reduce(int* sum, int* most, const int* input, int n) {
   int mine = thread_sum(input, n);
   auto block = cg::this_thread_block();
   auto warp = cg::tiled_partition<32>(block);
@@ -84,7 +84,7 @@ __global__ void sum_kernel_cg_reduce(int *sum, int *most, const int *input, int 
   }
 }
 
-__global__ void sum_kernel_grid(int *partial, int *sum, const int *input, int n) {
+__global__ void sum_kernel_grid(int* partial, int* sum, const int* input, int n) {
   extern __shared__ int temp[];
   cg::grid_group grid = cg::this_grid();
   cg::thread_block block = cg::this_thread_block();
@@ -114,7 +114,7 @@ int main() {
   for (int v : by_thread) expected_most = v > expected_most ? v : expected_most;
 
   int failures = 0;
-  auto show = [&](const char *name) {
+  auto show = [&](const char* name) {
     CUDA_TRY(cudaGetLastError());
     CUDA_TRY(cudaDeviceSynchronize());
     std::printf("%-14s %d\n", name, *sum);
@@ -144,8 +144,9 @@ int main() {
     std::fprintf(stderr, "this device has no cooperative launch\n");
     return 1;
   }
-  void *arguments[] = {&partial, &sum, &data, &n};
-  CUDA_TRY(cudaLaunchCooperativeKernel((void *)sum_kernel_grid, dim3(nBlocks), dim3(blockSize), arguments, sharedBytes, 0));
+  void* arguments[] = {&partial, &sum, &data, &n};
+  CUDA_TRY(
+      cudaLaunchCooperativeKernel((void*)sum_kernel_grid, dim3(nBlocks), dim3(blockSize), arguments, sharedBytes, 0));
   show("grid");
 
   CUDA_TRY(cudaFree(sum));

@@ -20,9 +20,17 @@ class device_vector {
   device_vector() = default;
   explicit device_vector(const std::vector<T>& host) { assign(host); }
   device_vector(device_vector&& other) noexcept { swap(other); }
-  device_vector& operator=(device_vector&& other) noexcept { swap(other); return *this; }
-  ~device_vector() { if (data_) cudaFree(data_); }
-  void swap(device_vector& other) { std::swap(data_, other.data_); std::swap(size_, other.size_); }
+  device_vector& operator=(device_vector&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~device_vector() {
+    if (data_) cudaFree(data_);
+  }
+  void swap(device_vector& other) {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
   void assign(const std::vector<T>& host) {
     if (data_) cudaFree(data_);
     data_ = nullptr;
@@ -65,7 +73,11 @@ template <typename T>
 struct Coo {
   std::vector<int> row, col;
   std::vector<T> value;
-  void add(int r, int c, T v) { row.push_back(r); col.push_back(c); value.push_back(v); }
+  void add(int r, int c, T v) {
+    row.push_back(r);
+    col.push_back(c);
+    value.push_back(v);
+  }
   size_t nnz() const { return value.size(); }
 };
 
@@ -100,10 +112,10 @@ class Hybrid {
     const int block = 96;
     if (width_)
       ell_kernel<T><<<(rows_ + block - 1) / block, block>>>(rows_, width_, lengths_.data(), col_.data(), value_.data(),
-                                                          dx.data(), dy.data());
+                                                            dx.data(), dy.data());
     if (int n = in_coo())
-      coo_kernel<<<(n + block - 1) / block, block>>>(n, rest_row_.data(), rest_col_.data(), rest_value_.data(), dx.data(),
-                                                   dy.data());
+      coo_kernel<<<(n + block - 1) / block, block>>>(n, rest_row_.data(), rest_col_.data(), rest_value_.data(),
+                                                     dx.data(), dy.data());
     if (cudaGetLastError() != cudaSuccess) throw std::runtime_error("launch");
     return dy.host();
   }
@@ -144,8 +156,8 @@ bool test(const char* type) {
       wrong += std::fabs(double(y[r]) - expected[r]) > 1e-6;
       sum += y[r];
     }
-    std::printf("%s, ELL width %2d: %zu of %zu elements in COO, sum of y %.2f, %d wrong\n", type, width, matrix.in_coo(),
-                coo.nnz(), sum, wrong);
+    std::printf("%s, ELL width %2d: %zu of %zu elements in COO, sum of y %.2f, %d wrong\n", type, width,
+                matrix.in_coo(), coo.nnz(), sum, wrong);
     ok = ok && !wrong;
   }
   std::printf("longest row: %d\n", histogram.rbegin()->first);

@@ -67,7 +67,8 @@ __global__ void stencil_marching(const float* in, float* out, int n, int depth) 
     if (i >= 1 && i < n - 1 && j >= 1 && j < n - 1 && k >= 1 && k < n - 1)
       if (threadIdx.y >= 1 && threadIdx.y < MARCH_TILE - 1 && threadIdx.x >= 1 && threadIdx.x < MARCH_TILE - 1)
         out[AT(i, j, k)] = c[0] * inCurr + c[1] * inCurr_s[threadIdx.y][threadIdx.x - 1] +
-                           c[2] * inCurr_s[threadIdx.y][threadIdx.x + 1] + c[3] * inCurr_s[threadIdx.y - 1][threadIdx.x] +
+                           c[2] * inCurr_s[threadIdx.y][threadIdx.x + 1] +
+                           c[3] * inCurr_s[threadIdx.y - 1][threadIdx.x] +
                            c[4] * inCurr_s[threadIdx.y + 1][threadIdx.x] + c[5] * inPrev + c[6] * inNext;
     __syncthreads();
     inPrev = inCurr;
@@ -112,7 +113,7 @@ int main() {
     } else {
       int blocks = (n + MARCH_OUT - 1) / MARCH_OUT, depth = 9;
       stencil_marching<<<dim3(blocks, blocks, (n + depth - 1) / depth), dim3(MARCH_TILE, MARCH_TILE)>>>(d_in, d_out, n,
-                                                                                                    depth);
+                                                                                                        depth);
     }
     OK(cudaGetLastError());
     OK(cudaMemcpy(got.data(), d_out, total * sizeof(float), cudaMemcpyDeviceToHost));

@@ -20,24 +20,24 @@
     }                                                                                      \
   } while (0)
 
-typedef void (*kernel_t)(int *out, const int *in, int nx, int ny);
+typedef void (*kernel_t)(int* out, const int* in, int nx, int ny);
 
-__global__ void copyRow(int *out, const int *in, int nx, int ny) {
+__global__ void copyRow(int* out, const int* in, int nx, int ny) {
   unsigned int ix = blockDim.x * blockIdx.x + threadIdx.x, iy = blockDim.y * blockIdx.y + threadIdx.y;
   if (ix < nx && iy < ny) out[iy * nx + ix] = in[iy * nx + ix];
 }
 
-__global__ void naiveRow(int *out, const int *in, int nx, int ny) {
+__global__ void naiveRow(int* out, const int* in, int nx, int ny) {
   unsigned int ix = blockDim.x * blockIdx.x + threadIdx.x, iy = blockDim.y * blockIdx.y + threadIdx.y;
   if (ix < nx && iy < ny) out[ix * ny + iy] = in[iy * nx + ix];
 }
 
-__global__ void naiveCol(int *out, const int *in, int nx, int ny) {
+__global__ void naiveCol(int* out, const int* in, int nx, int ny) {
   unsigned int ix = blockDim.x * blockIdx.x + threadIdx.x, iy = blockDim.y * blockIdx.y + threadIdx.y;
   if (ix < ny && iy < nx) out[iy * ny + ix] = in[ix * nx + iy];
 }
 
-__global__ void unroll4Row(int *out, const int *in, int nx, int ny) {
+__global__ void unroll4Row(int* out, const int* in, int nx, int ny) {
   unsigned int ix = blockDim.x * blockIdx.x * 4 + threadIdx.x, iy = blockDim.y * blockIdx.y + threadIdx.y;
   if (iy >= ny) return;
 #pragma unroll
@@ -46,7 +46,7 @@ __global__ void unroll4Row(int *out, const int *in, int nx, int ny) {
 }
 
 // Blocks are numbered along diagonals, so that neighbouring blocks write to different partitions of the memory.
-__global__ void diagonalRow(int *out, const int *in, int nx, int ny) {
+__global__ void diagonalRow(int* out, const int* in, int nx, int ny) {
   unsigned int blk_y = blockIdx.x;
   unsigned int blk_x = (blockIdx.x + blockIdx.y) % gridDim.x;
   unsigned int ix = blockDim.x * blk_x + threadIdx.x, iy = blockDim.y * blk_y + threadIdx.y;
@@ -54,7 +54,7 @@ __global__ void diagonalRow(int *out, const int *in, int nx, int ny) {
 }
 
 template <int PAD>
-__global__ void sharedTile(int *out, const int *in, int nx, int ny) {
+__global__ void sharedTile(int* out, const int* in, int nx, int ny) {
   __shared__ int tile[BDIMY][BDIMX + PAD];
   unsigned int ix = blockIdx.x * blockDim.x + threadIdx.x, iy = blockIdx.y * blockDim.y + threadIdx.y;
   if (ix < nx && iy < ny) tile[threadIdx.y][threadIdx.x] = in[iy * nx + ix];
@@ -66,17 +66,17 @@ __global__ void sharedTile(int *out, const int *in, int nx, int ny) {
 }
 
 struct Version {
-  const char *name;
+  const char* name;
   kernel_t kernel;
   bool transposes;
   int columns_per_thread;
 };
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int nx = argc > 1 ? std::atoi(argv[1]) : 96;
   int ny = argc > 2 ? std::atoi(argv[2]) : 64;
   size_t bytes = sizeof(int) * nx * ny;
-  int *in = static_cast<int *>(std::malloc(bytes)), *out = static_cast<int *>(std::malloc(bytes));
+  int *in = static_cast<int*>(std::malloc(bytes)), *out = static_cast<int*>(std::malloc(bytes));
   for (int i = 0; i < nx * ny; i++) in[i] = i * 3 + 1;
 
   int *d_in, *d_out;
@@ -85,18 +85,22 @@ int main(int argc, char **argv) {
   CHECK(cudaMemcpy(d_in, in, bytes, cudaMemcpyHostToDevice));
 
   Version versions[] = {
-      {"copyRow", &copyRow, false, 1},           {"naiveRow", &naiveRow, true, 1},
-      {"naiveCol", &naiveCol, true, 1},          {"unroll4Row", &unroll4Row, true, 4},
-      {"diagonalRow", &diagonalRow, true, 1},    {"shared", &sharedTile<0>, true, 1},
+      {"copyRow", &copyRow, false, 1},
+      {"naiveRow", &naiveRow, true, 1},
+      {"naiveCol", &naiveCol, true, 1},
+      {"unroll4Row", &unroll4Row, true, 4},
+      {"diagonalRow", &diagonalRow, true, 1},
+      {"shared", &sharedTile<0>, true, 1},
       {"shared, padded", sharedTile<IPAD>, true, 1},
   };
   int failures = 0;
-  for (const Version &v : versions) {
+  for (const Version& v : versions) {
     if (v.kernel == &diagonalRow && nx != ny && nx % BDIMX + ny % BDIMY) continue;
     dim3 block(BDIMX, BDIMY);
     int side = nx > ny ? nx : ny;
     dim3 grid((nx + BDIMX * v.columns_per_thread - 1) / (BDIMX * v.columns_per_thread), (ny + BDIMY - 1) / BDIMY);
-    if (v.kernel == &naiveCol || v.kernel == &diagonalRow) grid = dim3((side + BDIMX - 1) / BDIMX, (side + BDIMY - 1) / BDIMY);
+    if (v.kernel == &naiveCol || v.kernel == &diagonalRow)
+      grid = dim3((side + BDIMX - 1) / BDIMX, (side + BDIMY - 1) / BDIMY);
     CHECK(cudaMemset(d_out, 0, bytes));
     v.kernel<<<grid, block>>>(d_out, d_in, nx, ny);
     CHECK(cudaGetLastError());
