@@ -33,11 +33,13 @@ class Kernel:
     line: int = 0
     bounds: str = "0"  # the first argument of __launch_bounds__, as C++ text
     overloaded: bool = False
+    is_global: bool = False  # declared in no namespace, in a file with `using namespace std;`
 
 
 def find_kernels(tokens: list[Token], directives: dict[int, int]) -> dict[str, Kernel]:
     """Return the kernels that the tokens declare, by name. directives: the result of tokens.find_directives()."""
     kernels: dict[str, Kernel] = {}
+    opens_std = "using namespace std ;" in " ".join(t.text for t in tokens if t.kind not in ("space", "comment"))
     for i, token in enumerate(tokens):
         if token.text != "__global__" or token.kind != "word":
             continue
@@ -53,7 +55,23 @@ def find_kernels(tokens: list[Token], directives: dict[int, int]) -> dict[str, K
             known.line = kernel.line  # the last of its declarations is the definition
         else:
             kernels[kernel.name] = kernel
+            kernel.is_global = opens_std and _find_depth(tokens, i) == 0
     return kernels
+
+
+def _find_depth(tokens: list[Token], i: int) -> int:
+    """Return the number of braces around the token at i, without those of `extern "C" {…}`."""
+    depths = [0]
+    for j, token in enumerate(tokens[:i]):
+        if token.kind != "mark":
+            continue
+        if token.text == "{":
+            before = find_next(tokens, j, -1)
+            linkage = get_text(tokens, before) == '"C"' and get_text(tokens, find_next(tokens, before, -1)) == "extern"
+            depths.append(depths[-1] + (not linkage))
+        elif token.text == "}" and len(depths) > 1:
+            depths.pop()
+    return depths[-1]
 
 
 def _read_kernel(tokens: list[Token], i: int, directives: dict[int, int]) -> Kernel | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from simt.errors import Unsupported
@@ -228,7 +229,9 @@ def _format_launch_head(expression: str, name: str, kernel: Kernel | None, typed
     names = ",".join(kernel.parameters) if kernel else ""
     defined, bounds = (kernel.line, kernel.bounds) if kernel else (0, "0")
     site = f'::simt::Site{{{name}, "{label}", {line}, "{names}", {defined}, {bounds}}}'
-    pointer = f"{expression}, " if typed else ""
+    # After `using namespace std`, the name alone may stand for functions of std, too, such as std::apply.
+    scope = "::" if kernel and kernel.is_global and re.match(rf"{kernel.name}\b", expression) else ""
+    pointer = f"{scope}{expression}, " if typed else ""
     return f"::simt::launch({site}, {pointer}[&](const auto&... simt_a) {{ {expression}(simt_a...); }}, ::simt::config("
 
 

@@ -106,6 +106,21 @@ def test_the_launched_expression_is_taken_whole(launch, callee):
     assert callee in rewritten(launch)
 
 
+@pytest.mark.parametrize(
+    ("source", "pointer"),
+    [
+        ("__global__ void apply(int n); void f() { apply<<<1, 2>>>(3); }", "::apply, ["),
+        ('extern "C" { __global__ void apply(int n); } void f() { apply<<<1, 2>>>(3); }', "::apply, ["),
+        ("template <int N> __global__ void fill(int n); void f() { fill<4><<<1, 2>>>(3); }", "::fill<4>, ["),
+        ("namespace a { __global__ void apply(int n); void f() { apply<<<1, 2>>>(3); } }", " apply, ["),
+        ("namespace a { __global__ void apply(int n); } void f() { a::apply<<<1, 2>>>(3); }", " a::apply, ["),
+    ],
+)
+def test_a_kernel_is_told_from_a_function_of_the_same_name_in_std(source, pointer):
+    """Does the pointer to a kernel in no namespace name that scope, which `using namespace std` adds nothing to?"""
+    assert pointer in rewritten("using namespace std;\n" + source)
+
+
 def test_null_pointers_stay_null_pointers():
     """Does 0 become nullptr where the kernel has a pointer, and stay a number where it has not?"""
     kernel = "__global__ void k(float* x, int n, const int* i);\n"
