@@ -9,6 +9,7 @@
 #include <simt/cuda_device.h>
 #include <simt/cuda_errors.h>
 #include <simt/cuda_location.h>
+#include <simt/cuda_pointers.h>
 #include <simt/cuda_pools.h>
 #include <simt/cuda_streams.h>
 #include <simt/host.h>
@@ -48,11 +49,13 @@ template <class T>
 SIMT_INLINE cudaError_t cudaMalloc(T** pointer, size_t bytes) {
   const cudaError_t error = simt::give(pointer, bytes);
   if (*pointer) simt::close_to_host(*pointer);
+  simt::note_memory(*pointer, bytes, cudaMemoryTypeDevice);
   return error;
 }
 inline cudaError_t cudaFree(void* pointer) {
   simt::synchronize();
   simt::forget_pooled(pointer);
+  simt::forget_memory(pointer);
   if (!pointer || simt::release(pointer)) return (cudaError_t)simt::sticky_error();
   return simt::failed(cudaErrorInvalidValue,
                       "cudaFree got a pointer that cudaMalloc did not return, or that was already freed");
@@ -79,25 +82,31 @@ inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 }
 template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes,
                                                              unsigned = cudaMemAttachGlobal) {
-  return simt::give(pointer, bytes);
+  const cudaError_t error = simt::give(pointer, bytes);
+  simt::note_memory(*pointer, bytes, cudaMemoryTypeManaged);
+  return error;
 }
 // A hint about who reaches managed memory; here all do at any time.
 template <class T> cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, size_t = 0, unsigned = cudaMemAttachSingle) {
   return cudaSuccess;
 }
-template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned = 0) {
-  return simt::give(pointer, bytes);
+template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned flags) {
+  const cudaError_t error = simt::give(pointer, bytes);
+  simt::note_memory(*pointer, bytes, cudaMemoryTypeHost, flags | cudaHostAllocMapped);
+  return error;
 }
-template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned) {
-  return simt::give(pointer, bytes);
+template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned flags = 0) {
+  return cudaHostAlloc(pointer, bytes, flags);
 }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
-inline cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned) {
+inline cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
   simt::register_host(pointer, bytes);
+  simt::note_memory(pointer, bytes, cudaMemoryTypeHost, flags | cudaHostRegisterMapped);
   return cudaSuccess;
 }
 inline cudaError_t cudaHostUnregister(void* pointer) {
   simt::unregister_host(pointer);
+  simt::forget_memory(pointer);
   return cudaSuccess;
 }
 template <class T> cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {

@@ -231,3 +231,44 @@ def test_a_block_size_is_chosen_by_what_each_size_needs(simt):
     """Does the choice of a block size ask how much shared memory each size needs?"""
     done = simt("run", "a.cu", files={"a.cu": OCCUPANCY})
     assert (done.stdout, done.returncode) == ("1 256\n", 0), done.stderr
+
+
+POINTERS = (
+    CHECK
+    + r"""
+#include <cstdlib>
+__global__ void reverse(int* x) {
+  extern __shared__ int tile[];
+  tile[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = tile[blockDim.x - 1 - threadIdx.x];
+}
+void show(const void* p) {
+  cudaPointerAttributes a;
+  CHECK(cudaPointerGetAttributes(&a, p));
+  printf("%d %d %d %d\n", a.type, a.device, a.devicePointer == p, a.hostPointer == p);
+}
+int main() {
+  int *device, *managed, *pinned, *own = (int*)malloc(400);
+  unsigned flags;
+  CHECK(cudaMalloc(&device, 400)); CHECK(cudaMallocManaged(&managed, 400));
+  CHECK(cudaHostAlloc(&pinned, 400, cudaHostAllocPortable));
+  show(device + 99); show(managed); show(pinned + 1); show(own);
+  CHECK(cudaHostGetFlags(&flags, pinned)); printf("%u\n", flags);
+  CHECK(cudaHostRegister(own, 400, cudaHostRegisterDefault)); show(own);
+  CHECK(cudaHostUnregister(own)); show(own);
+  CHECK(cudaFree(device)); CHECK(cudaFree(managed)); CHECK(cudaFreeHost(pinned)); free(own);
+  printf("%d\n", cudaHostGetFlags(&flags, &flags) != cudaSuccess); cudaGetLastError();
+  int grid, block;
+  CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, reverse, [](int n) { return n * 128; }, 0));
+  printf("%d\n", block * 128 <= 65536 && block >= 32);
+}
+"""
+)
+
+
+def test_attributes_of_pointers_and_block_sizes_by_shared_memory(simt):
+    """Is each kind of memory reported by its type, and is a block chosen whose shared memory fits?"""
+    done = simt("run", "a.cu", files={"a.cu": POINTERS})
+    expected = "2 0 1 0\n3 0 1 1\n1 0 1 1\n0 -2 0 1\n3\n1 0 1 1\n0 -2 0 1\n1\n1\n"
+    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
