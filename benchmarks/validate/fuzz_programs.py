@@ -2,9 +2,10 @@
 
     python benchmarks/validate/fuzz_programs.py [--number N] [--seed S] [--jobs J] [--keep FOLDER]
 
-Each program of tests/simt/programs and tests/simt/checks is changed in one to three places: a token is left out, said
-twice, exchanged for its neighbour or for another of the file, a number or an operator becomes another, a line is left
-out or said twice, or the file ends early. Most do not compile then, many have defects, and some never end.
+Each program of tests/simt/programs, tests/simt/checks and tests/simt/corpus is changed in one to three places: a token
+is left out, said twice, exchanged for its neighbour or for another of the file, a number or an operator becomes
+another, a line is left out or said twice, or the file ends early. Most do not compile then, many have defects, and some
+never end.
 What counts as wrong: a traceback, a crash of the tool itself, an exit status that `--help` does not name for such a
 file, a compiler's message or a finding without file and line, and a run that does not end in time although no loop
 of host code can keep it. A program may end itself with any status: what its text returns or exits with is
@@ -165,7 +166,8 @@ def judge(text: str, status: int | None, said: str) -> Outcome:
 @click.option("--jobs", default=2, help="Programs at a time.")
 @click.option("--keep", type=click.Path(path_type=Path), help="Folder for the programs with which something is wrong.")
 def main(number: int, seed: int, jobs: int, keep: Path | None) -> None:
-    programs = sorted([*(ROOT / "tests/simt/programs").rglob("*.cu"), *(ROOT / "tests/simt/checks").glob("*.cu")])
+    folders = (ROOT / "tests/simt" / name for name in ("programs", "checks", "corpus"))
+    programs = sorted(path for folder in folders for path in folder.rglob("*.cu"))
     counts: Counter[str] = Counter()
     wrong = 0
 

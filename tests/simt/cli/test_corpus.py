@@ -1,0 +1,54 @@
+"""Do programs as documentation, textbooks and benchmark suites publish them run unchanged, and does no check object?
+
+Each compares its results with those of a CPU reference of its own, and prints PASSED last. What an H200 printed is kept
+by benchmarks/validate/programs.py --corpus.
+"""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.validate.programs import CORPUS, judge, list_programs, run_on_cpu
+
+PROGRAMS = list_programs(CORPUS)
+FEATURES = (
+    *("architecture_macros", "atomics", "callbacks", "cooperative_groups", "cooperative_launch", "cub", "cub_device"),
+    *("cuda_arrays", "curand_device", "curand_host", "device_properties", "driver_api", "events", "graphs"),
+    *("inline_ptx", "macros", "managed_memory", "memory_fences", "memory_pools", "pinned_memory", "pitched_memory"),
+    *("stream_priorities", "streams", "surfaces", "templates", "textures", "thrust", "warp_shuffles", "warp_votes"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_it_runs_unchanged(program):
+    """Does it print what it should and end with 0, and the same with every check on, which find nothing?
+
+    Or is it refused by name in one sentence?
+    """
+    plain = run_on_cpu(program)
+    assert not judge(program, plain).isupper(), plain.stdout + plain.stderr
+    if "refused" in program.labels:
+        assert len(plain.stderr.strip().splitlines()) == 1
+        return
+    checked = run_on_cpu(program, "check")
+    assert (checked.returncode, checked.stdout) == (0, plain.stdout), checked.stdout + checked.stderr
+    assert "found nothing" in checked.stderr, checked.stderr
+
+
+def test_every_program_says_what_it_is():
+    """Has each a title and features, are its files there, and is nothing in the folder that is not listed?"""
+    listed = {file for program in PROGRAMS for file in program.files}
+    for program in PROGRAMS:
+        assert program.labels.get("title") and program.features, program.name
+        assert all(file.is_file() for file in program.files), program.name
+        assert program.labels.keys() <= {"title", "features", "args", "files", "flags", "refused"}, program.name
+    sources = {file for ending in ("cu", "cpp", "c") for file in CORPUS.rglob(f"*.{ending}")}
+    assert sources == listed
+
+
+def test_there_are_enough_of_each_feature():
+    """Are there at least 120 programs, at most two of them refused, and is each of these features in at least three?"""
+    counted = Counter(feature for program in PROGRAMS for feature in program.features)
+    assert len(PROGRAMS) >= 120 and sum("refused" in program.labels for program in PROGRAMS) <= 2
+    assert not {feature: counted[feature] for feature in FEATURES if counted[feature] < 3}
