@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,17 +48,30 @@ def continue_numbers(polynomial: int, numbers: list[int], count: int) -> list[in
 
 
 def is_primitive(polynomial: int) -> bool:
-    """Whether the powers of x modulo the polynomial over GF(2) run through all other remainders but 0."""
-    degree = polynomial.bit_length() - 1
-    x, steps = 1, 0
-    while steps == 0 or x != 1:
-        x <<= 1
-        if x >> degree:
-            x ^= polynomial
-        steps += 1
-        if steps >= 1 << degree:
-            return False
-    return steps == (1 << degree) - 1
+    """Return whether the powers of x modulo the polynomial over GF(2) run through all other remainders but 0.
+
+    They do if x to the power 2^degree - 1 is 1 and no x to that power over one of its prime factors is.
+    """
+    order = (1 << (polynomial.bit_length() - 1)) - 1
+    return raise_x(order, polynomial) == 1 and all(raise_x(order // n, polynomial) != 1 for n in factor(order))
+
+
+@functools.cache
+def factor(number: int) -> list[int]:
+    """Return the prime factors of a number, each once."""
+    found = [n for n in range(2, number + 1) if number % n == 0]
+    return [n for n in found if all(n % k for k in range(2, math.isqrt(n) + 1))]
+
+
+def raise_x(power: int, polynomial: int) -> int:
+    """Return x to a power modulo the polynomial over GF(2)."""
+    degree, result = polynomial.bit_length() - 1, 1
+    for bit in f"{power:b}":
+        result = sum((result >> i & 1) << (2 * i) for i in range(degree)) << int(bit)  # squared, and times x
+        for i in range(result.bit_length() - 1, degree - 1, -1):
+            if result >> i & 1:
+                result ^= polynomial << (i - degree)
+    return result
 
 
 def primitive_polynomials(degree: int) -> Iterator[int]:
