@@ -1,27 +1,11 @@
-"""Programs that call cub's device-wide functions and thrust: sound ones, and wrong uses with their messages."""
+"""Programs that call cub's device-wide functions and thrust in a wrong way, with the messages, and with streams.
 
-from pathlib import Path
+Sound ones are in the corpus.
+"""
 
 import pytest
 
-from tests.sample import sample
 from tests.simt.cli.sources import CHECK, line_of
-
-CORPUS = Path(__file__).parents[1] / "corpus"
-PROGRAMS = sorted(path.stem for path in CORPUS.glob("*.cu") if path.stem.startswith(("cub_", "thrust_")))
-FEW = ["cub_select_partition", "thrust_scan_by_key_segments"]
-
-
-@pytest.mark.parametrize("command", ["run", "check"])
-@pytest.mark.parametrize("name", sample(PROGRAMS, FEW))
-def test_a_sound_program_passes_its_own_comparison(simt, name, command):
-    """Does a program as published run with the right results, and do the checks find nothing?"""
-    text = (CORPUS / f"{name}.cu").read_text()
-    arguments = [line.split(":")[1].split() for line in text.splitlines() if line.startswith("// args:")]
-    done = simt(command, str(CORPUS / f"{name}.cu"), *(arguments[0] if arguments else ()))
-    assert done.stdout.splitlines()[-1:] == ["PASSED"], done.stdout + done.stderr
-    assert done.returncode == 0, done.stderr
-
 
 SUM = (
     CHECK

@@ -10,6 +10,8 @@ import torch
 
 from tests.simt.kernels_of_expressions import DEVICE, load
 
+pytestmark = pytest.mark.slow  # one source with everything, which takes long to compile
+
 _SOURCE = r"""
 #include <thrust/adjacent_difference.h>
 #include <thrust/binary_search.h>
