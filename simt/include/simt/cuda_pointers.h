@@ -2,6 +2,7 @@
 #pragma once
 
 #include <simt/cuda_errors.h>
+#include <simt/live_list.h>
 
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
@@ -17,43 +18,30 @@ struct cudaPointerAttributes {
 };
 
 namespace simt {
-// The live allocations and the registered memory, in a list behind a lock: host threads may allocate at once.
 struct KnownMemory {
   const char* pointer;
   size_t bytes;
   cudaMemoryType type;
   unsigned flags;
-  KnownMemory* next;
 };
-inline KnownMemory* known_memory = nullptr;
+inline LiveList<KnownMemory> known_memory;  // live allocations and registered memory
 inline bool known_memory_locked = false;
-struct KnownMemoryLock {
-  KnownMemoryLock() {
-    while (__atomic_test_and_set(&known_memory_locked, __ATOMIC_ACQUIRE)) {}
-  }
-  ~KnownMemoryLock() { __atomic_clear(&known_memory_locked, __ATOMIC_RELEASE); }
-};
+
 inline void note_memory(const void* pointer, size_t bytes, cudaMemoryType type, unsigned flags = 0) {
   if (!pointer) return;
-  const KnownMemoryLock lock;
-  known_memory = new KnownMemory{(const char*)pointer, bytes, type, flags, known_memory};
+  const SpinLock lock(known_memory_locked);
+  known_memory.add({(const char*)pointer, bytes, type, flags});
 }
 inline void forget_memory(const void* pointer) {
-  const KnownMemoryLock lock;
-  for (KnownMemory** at = &known_memory; *at; at = &(*at)->next) {
-    if ((*at)->pointer != pointer) continue;
-    KnownMemory* found = *at;
-    *at = found->next;
-    delete found;
-    return;
-  }
+  const SpinLock lock(known_memory_locked);
+  known_memory.take(pointer);
 }
-// Returns a copy of the entry that holds the pointer, with a null pointer if there is none.
+// Returns the entry that holds the pointer, with a null pointer if there is none.
 inline KnownMemory find_memory(const void* pointer) {
-  const KnownMemoryLock lock;
-  for (const KnownMemory* at = known_memory; at; at = at->next)
-    if (at->pointer <= (const char*)pointer && (const char*)pointer < at->pointer + at->bytes) return *at;
-  return {};
+  const SpinLock lock(known_memory_locked);
+  return known_memory.find([pointer](const KnownMemory& one) {
+    return one.pointer <= (const char*)pointer && (const char*)pointer < one.pointer + one.bytes;
+  });
 }
 }  // namespace simt
 

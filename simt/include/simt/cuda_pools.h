@@ -4,6 +4,7 @@
 
 #include <simt/cuda_errors.h>
 #include <simt/cuda_location.h>
+#include <simt/live_list.h>
 
 struct CUmemPoolHandle_st {
   unsigned long long threshold = 0, reserved = 0, reserved_high = 0, used = 0, used_high = 0;
@@ -44,23 +45,15 @@ struct cudaMemAccessDesc {
 namespace simt {
 inline constexpr unsigned long long pool_step = 32ull << 20;  // bytes by which a pool grows
 
-// The live allocations of all pools, in a list behind a lock: host threads may allocate at once.
 struct Pooled {
   void* pointer;
   size_t bytes;
   cudaMemPool_t pool;
-  Pooled* next;
 };
 inline CUmemPoolHandle_st default_pool;
 inline cudaMemPool_t current_pool = &default_pool;
-inline Pooled* pooled = nullptr;
+inline LiveList<Pooled> pooled;  // the live allocations of all pools
 inline bool pools_locked = false;
-struct PoolLock {
-  PoolLock() {
-    while (__atomic_test_and_set(&pools_locked, __ATOMIC_ACQUIRE)) {}
-  }
-  ~PoolLock() { __atomic_clear(&pools_locked, __ATOMIC_RELEASE); }
-};
 
 inline unsigned long long round_to_step(unsigned long long bytes) {
   return (bytes + pool_step - 1) / pool_step * pool_step;
@@ -72,8 +65,8 @@ inline void trim_pool(cudaMemPool_t pool, unsigned long long kept) {
   if (pool->reserved > needed) pool->reserved = needed;
 }
 inline void note_pooled(void* pointer, size_t bytes, cudaMemPool_t pool) {
-  const PoolLock lock;
-  pooled = new Pooled{pointer, bytes, pool, pooled};
+  const SpinLock lock(pools_locked);
+  pooled.add({pointer, bytes, pool});
   pool->used += bytes;
   if (pool->used > pool->used_high) pool->used_high = pool->used;
   if (round_to_step(pool->used) > pool->reserved) pool->reserved = round_to_step(pool->used);
@@ -81,16 +74,11 @@ inline void note_pooled(void* pointer, size_t bytes, cudaMemPool_t pool) {
 }
 // Called before memory is freed; does nothing for memory of no pool.
 inline void forget_pooled(void* pointer) {
-  const PoolLock lock;
-  for (Pooled** at = &pooled; *at; at = &(*at)->next) {
-    if ((*at)->pointer != pointer) continue;
-    Pooled* found = *at;
-    *at = found->next;
-    found->pool->used -= found->bytes;
-    trim_pool(found->pool, found->pool->threshold);
-    delete found;
-    return;
-  }
+  const SpinLock lock(pools_locked);
+  const Pooled found = pooled.take(pointer);
+  if (!found.pointer) return;
+  found.pool->used -= found.bytes;
+  trim_pool(found.pool, found.pool->threshold);
 }
 }  // namespace simt
 
