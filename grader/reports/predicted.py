@@ -133,20 +133,20 @@ def time_of(rung: Rung) -> float:
     return time if time is not None else 0.0
 
 
-def list_rows(prediction: Prediction, time: float | None = None) -> list[tuple[str, ...]]:
+def list_rows(prediction: Prediction, measured: float | None = None) -> list[tuple[str, ...]]:
     """Return a row for the submission and for each rung, the slowest first: name, times, and the factor between; last
-    those that were measured alone. time: the submission's measured milliseconds.
+    those that were measured alone. measured: the submission's milliseconds, where they were.
     """
-    mine = (HERE, show_time(prediction.ms), "" if time is None else show_time(time), "")
+    mine = (HERE, show_time(prediction.ms), "" if measured is None else show_time(measured), "")
     rows: list[tuple[float, tuple[str, ...]]] = [(prediction.ms, mine)]
-    measured = []
+    only_measured = []
     for rung in choose_rungs(prediction):
         cells = [show_time(value) if value is not None else "" for value in (rung.predicted, rung.measured)]
         if rung.predicted is None:  # a measured time says nothing about a predicted one's place
-            measured.append((_name(rung), *cells, ""))
+            only_measured.append((_name(rung), *cells, ""))
         else:
             rows.append((rung.predicted, (_name(rung), *cells, _compare(prediction.ms, rung.predicted))))
-    return [row for _, row in sorted(rows, key=lambda one: -one[0])] + measured
+    return [row for _, row in sorted(rows, key=lambda one: -one[0])] + only_measured
 
 
 def _name(rung: Rung) -> str:
