@@ -95,12 +95,13 @@ def _load(sources: Sources, cuda_flags: list[str], verbose: bool) -> Any:
     if verbose:
         print(f"simt: {sources.name}: {'compiled' if built.compiled else 'unchanged'}", file=sys.stderr)
     path = str(built.path / "extension.so")
+    binder = load_binder()  # it loads simt's runtime, which extensions without a module need, too
     if not sources.is_module:
         torch.ops.load_library(path)
         _hand_over(path, built)
         return path
     try:
-        bound = load_binder().load(path, 0, None)
+        bound = binder.load(path, 0, None)
     except ImportError as error:
         raise cache.make_unusable_error(str(error)) from None
     _hand_over(path, built)

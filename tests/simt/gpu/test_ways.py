@@ -1,5 +1,8 @@
 """Which way does an extension for a GPU take where it cannot be compiled apart? Both ways are stand-ins."""
 
+import subprocess
+import sys
+
 import pytest
 
 from simt.errors import CompileError, Diagnostic, NoCompiler
@@ -30,3 +33,26 @@ def test_nvcc_takes_what_cannot_be_split(build, error):
 def test_a_mistake_is_not_compiled_again(build):
     with pytest.raises(CompileError, match="no such name"):
         build(CompileError([Diagnostic("cuda_sources", 1, 1, "error", "no such name")]))
+
+
+FRESH = """
+import subprocess, sys
+from pathlib import Path
+from simt.gpu.build import Built
+from simt.runtime import gpu_extension
+from simt.toolchain.runtime_library import build_runtime
+from simt.toolchain.compilers import find_compiler
+
+folder = Path(sys.argv[1])
+links = ["-shared", "-Wl,--no-as-needed", f"-L{build_runtime()}", "-lsimt_runtime", "-o", str(folder / "extension.so")]
+subprocess.run([find_compiler()[0], "-x", "c++", "/dev/null", *links], check=True)
+gpu_extension.build.build = lambda *_: Built(folder, None, 1)
+gpu_extension.name_architecture = lambda: "sm_90"
+print(gpu_extension.load_inline("fresh", "", "int x;", is_python_module=False))
+"""
+
+
+def test_operators_without_a_module_load_first(tmp_path):
+    """Is simt's runtime, which each extension needs, found where no module was loaded before?"""
+    done = subprocess.run([sys.executable, "-c", FRESH, tmp_path], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(tmp_path / "extension.so"), done.stderr
