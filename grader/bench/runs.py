@@ -24,6 +24,7 @@ from grader.judging import clock
 from grader.judging.timing.clocks import Clocks
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import problem as _problem
+from grader.worker.turns import take_gpu
 
 DATA = ROOT / "benchmarks" / "data" / "bench.json"
 # The problems that are timed if none is named.
@@ -120,7 +121,8 @@ def run(options: Options, notify: Callable[[str], None]) -> dict:
             if options.device == "cuda":
                 build_extensions(_list_sources(options), notify)
             for problem, submissions in options.chosen:
-                _measure_problem(problem, submissions, options, data, clocks, notify)
+                with take_gpu(notify) if options.device == "cuda" else contextlib.nullcontext():
+                    _measure_problem(problem, submissions, options, data, clocks, notify)
         except KeyboardInterrupt:
             data["interrupted"] = True
         data["seconds"] = round(time.perf_counter() - start, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from grader.problems import exercises
 from grader.source.contract import Source
 from grader.verdict import Stage, StageName, Verdict
 from grader.worker import sandbox
+from grader.worker.turns import take_gpu
 
 if TYPE_CHECKING:
     from grader.judging.session import Session
@@ -118,6 +120,12 @@ class Context:
         if self.gpu:  # both processes share the card: give back what the expected outputs took on the way
             torch.cuda.empty_cache()
         return trial
+
+    def take_gpu(self, name: StageName) -> contextlib.AbstractContextManager[None]:
+        """Wait until no other grading computes on the GPU, where there is one. In this context none does."""
+        if not self.gpu:
+            return contextlib.nullcontext()
+        return take_gpu(lambda words: self.report(name, words))
 
     def notify_case(self, finding: Finding | None) -> None:
         """Report a case that failed to the observer."""

@@ -28,6 +28,7 @@ from simt.own_torch import with_own_torch
 __all__ = ["Limits", "Refused", "grade"]
 
 DEFAULT_LIMITS = Limits()
+ON_GPU = (StageName.correct, StageName.safe, StageName.gradient, StageName.fast)  # "build" does it for parts alone
 NOT_OWN = "Skipped, because the submission's own kernels do not compute the results."
 NOT_OWN_GRADIENT = "Skipped, because the submission's own kernels do not compute the gradients."
 
@@ -220,8 +221,11 @@ def _carry_out(context: Context, stage: Stage, module: str, function: str) -> bo
     begun = time.monotonic()
     try:
         context.report(stage.name, "")
-        # Imported here: most stages need torch, and the first starts the worker before it loads torch.
-        getattr(importlib.import_module(module), function)(context, stage)
+        alone = context.take_gpu(stage.name) if function == "run" and stage.name in ON_GPU else contextlib.nullcontext()
+        with alone:
+            begun = time.monotonic()
+            # Imported here: most stages need torch, and the first starts the worker before it loads torch.
+            getattr(importlib.import_module(module), function)(context, stage)
     except FindingError as error:
         fail_stage(stage, error.finding)
     except KeyboardInterrupt:
@@ -250,7 +254,10 @@ def _end_unexpectedly(stage: Stage, error: Exception) -> None:
         raise error
     message, evidence = EXPLANATIONS[Reason.grader_error], []
     if type(error).__name__ == "OutOfMemoryError":
-        message = "The GPU is too small for this problem at this size: lower its sizes with --set."
+        message = (
+            "The GPU has too little free memory for this problem at this size: wait until other programs that use it "
+            "have ended, or lower the sizes with --set."
+        )
     else:
         frames = traceback.extract_tb(error.__traceback__)
         where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

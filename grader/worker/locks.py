@@ -1,4 +1,7 @@
-"""Lets one process at a time build a submission. The locks lie where only the judge writes."""
+"""Lets one process at a time build a submission, and one grading at a time use a GPU.
+
+The locks lie where only the judges of one user write.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from simt.toolchain.cache import user_cache
 from simt.toolchain.removal import remove_tree
 
-LONGEST_WAIT_S = 1800.0  # longer than any build: without a sandbox a submission may hold the lock itself
+LONGEST_WAIT_S = 1800.0  # longer than any build or timing: without a sandbox a submission may hold the lock itself
 POLL_S = 0.1
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -24,22 +27,34 @@ def lock_folder() -> Path:
     return user_cache() / "grader" / "locks"
 
 
-@contextlib.contextmanager
-def sole_builder(builds: Path) -> Iterator[None]:
+def sole_builder(builds: Path) -> contextlib.AbstractContextManager[None]:
     """Wait until no other process builds in this folder, which is torch's for one submission.
 
     The judge opens nothing in it: a worker may have put a link or a pipe there. Where the locks cannot be written,
     nothing needs them: builds can be used, and no process builds there.
     """
+    return _alone(builds.name, lambda: None)
+
+
+def sole_user(gpu: str, waiting: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """Wait until no other grading of this user computes on a GPU: it would make times longer and memory short.
+
+    gpu: what no other one is called. waiting: called once if another one has it.
+    """
+    return _alone(f"gpu-{gpu}", waiting)
+
+
+@contextlib.contextmanager
+def _alone(name: str, waiting: Callable[[], None]) -> Iterator[None]:
     try:
-        descriptor = _open(lock_folder() / builds.name)
+        descriptor = _open(lock_folder() / name)
     except OSError as error:
         if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
             raise
         yield
         return
     try:
-        _wait_for(descriptor)
+        _wait_for(descriptor, waiting)
         yield
     finally:
         os.close(descriptor)
@@ -65,11 +80,14 @@ def _mode(file: Path) -> int:
         return stat.S_IFREG
 
 
-def _wait_for(descriptor: int) -> None:
-    deadline = time.monotonic() + LONGEST_WAIT_S
+def _wait_for(descriptor: int, waiting: Callable[[], None]) -> None:
+    told, deadline = False, time.monotonic() + LONGEST_WAIT_S
     while time.monotonic() < deadline:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
+            if not told:
+                told = True
+                waiting()
             time.sleep(POLL_S)

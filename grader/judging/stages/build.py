@@ -31,12 +31,14 @@ SAME_SEED = (
 def run(context: Context, stage: Stage) -> None:
     """Build the submission; leaves a session with its worker, and the cases."""
     cases = context.problem.cases()  # before anything is compiled: an unusable problem is reported at once
-    check_determined(context.problem, cases, context.device)
+    with context.take_gpu(StageName.build):
+        check_determined(context.problem, cases, context.device)
     if not context.gpu:
         _warm_up(context)
     _open_session(context)
     if context.gpu:
-        context.canary = Canary()  # before any of the submission's code can use the GPU
+        with context.take_gpu(StageName.build):
+            context.canary = Canary()  # before any of the submission's code can use the GPU
     _import(context)
     context.cases = _select(context, cases)
     _construct(context, stage)

@@ -1,16 +1,20 @@
 """Does a right submission pass, with and without a GPU, and does its report say what that is worth?"""
 
+import contextlib
 import io
 import re
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from grader.judging import grading
 from grader.judging.grading import grade
 from grader.problems.cases import ProblemError
 from grader.reports import terminal
-from grader.verdict import EXPLANATIONS, Outcome, Reason
+from grader.verdict import EXPLANATIONS, Outcome, Reason, Stage, StageName, Status
 from tests.grader.scaffold import PROBLEM, RIGHT, forward
 
 
@@ -214,3 +218,27 @@ def test_on_a_gpu_an_input_that_was_written_to_is_seen(tmp_path, problem):
     path = tmp_path / "scaling.py"
     path.write_text(forward("y = x * self.scale", "x.zero_()", "return y"))
     assert grade(path, problem, device="cuda", seed=1).reason is Reason.input_modified
+
+
+def test_what_computes_on_a_gpu_waits_for_its_turn(monkeypatch):
+    """Do the stages that use a GPU run within a turn, which ends where they fail, and the others without one?"""
+    events = []
+
+    @contextlib.contextmanager
+    def take_gpu(name):
+        events.append(f"{name} begins")
+        try:
+            yield
+        finally:
+            events.append(f"{name} ends")
+
+    def run(context, stage):
+        events.append(f"{stage.name} runs")
+        raise ValueError
+
+    context: Any = types.SimpleNamespace(report=lambda *_: None, take_gpu=take_gpu)
+    monkeypatch.setattr(grading.importlib, "import_module", lambda _: types.SimpleNamespace(run=run))
+    for name in (StageName.build, StageName.correct, StageName.fast):
+        assert not grading._carry_out(context, Stage(name=name, status=Status.passed), "stages", "run")
+    alone = [f"{name} {what}" for name in ("correct", "fast") for what in ("begins", "runs", "ends")]
+    assert events == ["build runs", *alone]

@@ -11,7 +11,7 @@ import pytest
 
 from grader.worker import locks
 from grader.worker.builds import BuildReporter
-from grader.worker.locks import lock_folder, sole_builder
+from grader.worker.locks import lock_folder, sole_builder, sole_user
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,27 @@ def test_two_builders_take_turns(tmp_path):
     assert events == ["first", "second"]
     with sole_builder(tmp_path / "one"), sole_builder(tmp_path / "another"):
         pass
+
+
+def test_one_grading_at_a_time_uses_a_gpu():
+    """Does a second one wait and say so once, also after the first has failed, and is another GPU free?"""
+    events, inside = [], threading.Event()
+
+    def second() -> None:
+        inside.wait()
+        with sole_user("one", lambda: events.append("waiting")):
+            events.append("second")
+
+    other = threading.Thread(target=second)
+    other.start()
+    with pytest.raises(RuntimeError), sole_user("one", lambda: events.append("wrong")):
+        with sole_user("another", lambda: events.append("wrong")):
+            inside.set()
+        time.sleep(0.5)
+        events.append("first")
+        raise RuntimeError
+    other.join(10)
+    assert events == ["waiting", "first", "second"]
 
 
 def make_link(path, outside):
