@@ -208,7 +208,7 @@ inline curandStatus_t curandSetGeneratorOrdering(curandGenerator_t generator, cu
   if (!generator) return CURAND_STATUS_NOT_INITIALIZED;
   const bool is_mt = generator->type == CURAND_RNG_PSEUDO_MT19937;
   bool known = ordering == CURAND_ORDERING_PSEUDO_DEFAULT || ordering == CURAND_ORDERING_PSEUDO_LEGACY;
-  if (ordering == CURAND_ORDERING_PSEUDO_BEST) known = !is_mt;
+  if (ordering == CURAND_ORDERING_PSEUDO_BEST) known = !is_mt || !generator->on_host;
   if (ordering == CURAND_ORDERING_PSEUDO_DYNAMIC) known = !is_mt && !generator->on_host;
   if (generator->is_quasi()) known = ordering == CURAND_ORDERING_QUASI_DEFAULT;
   if (!known) return CURAND_STATUS_OUT_OF_RANGE;

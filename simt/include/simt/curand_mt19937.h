@@ -158,6 +158,7 @@ struct Mt19937 {
     return states[lane].output(find_number((int)(turn % turns), (int)i));
   }
   friend unsigned curand(Mt19937* generator) { return generator->take(); }
+  friend float curand_uniform(Mt19937* generator) { return (float)to_middle(generator->take()); }
   friend double curand_uniform_double(Mt19937* generator) { return to_middle(generator->take()); }
   void add_lane() {
     static const MtJump* const jump = new MtJump;
