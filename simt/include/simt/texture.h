@@ -1,9 +1,12 @@
 // Texture objects, as the CUDA programming guide's appendix "Texture Fetching" defines them: address modes, element and
-// normalized reads, nearest and linear filtering with weights of 8 fractional bits.
+// normalized reads, nearest and linear filtering with weights of 8 fractional bits. What the guide leaves open is as an
+// H200 does it (tests/simt/hardware/textures.cu): how weights are multiplied, 16 bits of filtered integers, the border.
 #pragma once
 
 #include <math.h>
 #include <string.h>
+
+#include <type_traits>
 
 #include <simt/cuda_arrays.h>
 #include <simt/probe.h>
@@ -104,14 +107,22 @@ SIMT_NO_PROBES inline int apply_address_mode(cudaTextureAddressMode mode, int i,
 }
 
 // Returns a coordinate's floor as an int; what is no number or too large for one becomes an index outside.
-SIMT_NO_PROBES inline int floor_index(float x) {
-  const float whole = floorf(x);
-  return whole >= 1e9f ? 1000000000 : whole > -1e9f ? (int)whole : -1000000000;
+SIMT_NO_PROBES inline int floor_index(double x) {
+  const double whole = floor(x);
+  return whole >= 1e9 ? 1000000000 : whole > -1e9 ? (int)whole : -1000000000;
 }
 
-// Returns one channel of the element at an address: as it is, or scaled to [0, 1] or [-1, 1].
+// Returns what 1 stands for where integers of so many bits are read as fractions.
+SIMT_NO_PROBES inline float fraction_unit(const cudaChannelFormatDesc& format, int bits) {
+  return (float)((1u << (format.f == cudaChannelFormatKindUnsigned ? bits : bits - 1)) - 1);
+}
+
+// Returns one channel of the element at an address: as it is, or scaled to [0, 1] or [-1, 1]. As a double it is what a
+// filter takes: with more digits, and -128 of 8 bits is still below -1.
 template <class C>
 SIMT_NO_PROBES C read_channel(const char* element, const cudaChannelFormatDesc& format, int channel, bool scaled) {
+  constexpr bool filtered = std::is_same_v<C, double>;
+  typedef std::conditional_t<filtered, double, float> Fraction;
   const char* at = element + channel * (format.x / 8);
   if (format.f == cudaChannelFormatKindFloat) {
     if (format.x == 16) {
@@ -126,11 +137,22 @@ SIMT_NO_PROBES C read_channel(const char* element, const cudaChannelFormatDesc& 
   unsigned bits = 0;
   memcpy(&bits, at, (size_t)format.x / 8);
   if (format.f == cudaChannelFormatKindUnsigned)
-    return scaled ? (C)((float)bits / (float)((1u << format.x) - 1)) : (C)bits;
+    return scaled ? (C)((Fraction)bits / (Fraction)fraction_unit(format, format.x)) : (C)bits;
   const int unused = 32 - format.x, value = (int)(bits << unused) >> unused;
   if (!scaled) return (C)value;
-  const float fraction = (float)value / (float)((1u << (format.x - 1)) - 1);
-  return (C)(fraction < -1 ? -1.f : fraction);
+  const Fraction fraction = (Fraction)value / (Fraction)fraction_unit(format, format.x);
+  return (C)(fraction < -1 && !filtered ? -1 : fraction);
+}
+
+// Returns a channel of the border's color, which a texture of integers can hold only as one of its own values.
+template <class C>
+SIMT_NO_PROBES C read_border(const Texture& texture, int channel) {
+  const cudaChannelFormatDesc& format = texture.memory.format;
+  const float color = texture.description.borderColor[channel];
+  if (format.f == cudaChannelFormatKindFloat || texture.description.readMode != cudaReadModeNormalizedFloat)
+    return (C)color;
+  const float unit = fraction_unit(format, format.x), least = format.f == cudaChannelFormatKindUnsigned ? 0 : -1;
+  return (C)(rintf((color < least ? least : color > 1 ? 1 : color) * unit) / unit);
 }
 
 // Returns one channel of the element at an index, where -1 is the border. Channels that the format lacks are 0.
@@ -138,33 +160,66 @@ template <class C>
 SIMT_NO_PROBES C read_texel(const Texture& texture, const int* index, int channel) {
   const TexturedMemory& m = texture.memory;
   const int channels = (int)(m.element * 8) / m.format.x;
-  if (index[0] < 0 || index[1] < 0 || index[2] < 0) return (C)texture.description.borderColor[channel];
+  if (index[0] < 0 || index[1] < 0 || index[2] < 0) return read_border<C>(texture, channel);
   if (channel >= channels) return (C)0;
   return read_channel<C>(m.data + (size_t)index[2] * m.slice + (size_t)index[1] * m.row + (size_t)index[0] * m.element,
                          m.format, channel, texture.description.readMode == cudaReadModeNormalizedFloat);
 }
 
-// Where a fetch reads in one dimension: two neighbours and the second one's weight. Nearest: the weight is 0.
+// Where a fetch reads in one dimension: two neighbours, and how much of the second one in 1/256. Nearest: nothing.
 struct Neighbours {
-  int index[2];
-  float weight;
+  int index[2], weight;
 };
-SIMT_NO_PROBES inline Neighbours find_neighbours(const cudaTextureDesc& d, int dimension, float x, int size) {
+SIMT_NO_PROBES inline Neighbours find_neighbours(const cudaTextureDesc& d, int dimension, float coordinate, int size) {
   cudaTextureAddressMode mode = d.addressMode[dimension];
+  double x = coordinate;
   if (d.normalizedCoords)
-    x *= (float)size;
+    x *= size;
   else if (mode == cudaAddressModeWrap || mode == cudaAddressModeMirror)
     mode = cudaAddressModeClamp;  // these modes need normalized coordinates
   if (d.filterMode == cudaFilterModePoint) {
     const int i = apply_address_mode(mode, floor_index(x), size);
     return {{i, i}, 0};
   }
-  x -= 0.5f;
+  x -= 0.5;
+  if (mode == cudaAddressModeClamp) x = x < 0 ? 0 : x > size - 1 ? size - 1 : x;  // not only its two indices
   const int i = floor_index(x);
-  const float fraction = x - floorf(x);
-  // 9-bit fixed point with 8 bits of fraction, so that 1 is exact
-  const float weight = fraction >= 0 ? floorf(fraction * 256 + 0.5f) / 256 : 0;
+  const double fraction = x - floor(x);
+  const int weight = fraction >= 0 ? (int)rint(fraction * 256) : 0;
   return {{apply_address_mode(mode, i, size), apply_address_mode(mode, i + 1, size)}, weight};
+}
+
+// The weights of the eight corners in 1/256, by [z][y][x]. Products are rounded to weights in such a way that the sum
+// stays 256: x and z first, then y.
+struct CornerWeights {
+  int at[2][2][2];
+  SIMT_NO_PROBES explicit CornerWeights(const Neighbours* in) {
+    const int x = in[0].weight, y = in[1].weight, z = in[2].weight, both = (x * z + 128) >> 8;
+    const int planes[2][2] = {{256 - x - z + both, x - both}, {z - both, both}};
+    for (int k = 0; k < 2; ++k)
+      for (int i = 0; i < 2; ++i) {
+        const int half_up = (planes[k][i] * y + 128) >> 8, half_down = (planes[k][i] * y + 127) >> 8;
+        at[k][1][i] = i ? half_up : half_down;
+        at[k][0][i] = planes[k][i] - at[k][1][i];
+      }
+  }
+};
+
+// Returns one channel between the neighbours of a fetch: the sum of the corners by their weights. What comes of integers
+// that are read as fractions has 16 bits.
+SIMT_NO_PROBES inline float filter(const Texture& texture, const Neighbours* in, int channel) {
+  const CornerWeights weights(in);
+  double sum = 0;
+  for (int k = 0; k < 2; ++k)
+    for (int j = 0; j < 2; ++j)
+      for (int i = 0; i < 2; ++i) {
+        const int index[3] = {in[0].index[i], in[1].index[j], in[2].index[k]};
+        if (weights.at[k][j][i]) sum += weights.at[k][j][i] * read_texel<double>(texture, index, channel);
+      }
+  if (texture.memory.format.f == cudaChannelFormatKindFloat) return (float)(sum / 256);
+  const double unit = fraction_unit(texture.memory.format, 16);
+  const double steps = floor(sum / 256 * unit + 0.5 + 1e-9);  // a little more, so that halves are not lost
+  return (float)(steps < -unit ? -1 : steps / unit);
 }
 
 // Fetches a value of type T at the coordinates of `dimensions` dimensions. slice: of a layered texture, else -1.
@@ -175,36 +230,23 @@ SIMT_NO_PROBES T fetch(cudaTextureObject_t object, int dimensions, float x, floa
   const cudaTextureDesc& d = texture.description;
   const float at[3] = {x, y, z};
   Neighbours in[3] = {{{0, 0}, 0}, {{0, 0}, 0}, {{0, 0}, 0}};
-  for (int i = 0; i < dimensions; ++i) in[i] = find_neighbours(d, i, at[i], texture.memory.size[i]);
+  // A texture with one dimension is a row in a plane, at y = 0: a linear filter mixes it with the border beside it.
+  const int used = dimensions == 1 && slice < 0 ? 2 : dimensions;
+  for (int i = 0; i < used; ++i) in[i] = find_neighbours(d, i, at[i], texture.memory.size[i]);
   if (slice >= 0) in[2] = {{slice, slice}, 0};
+  const int index[3] = {in[0].index[0], in[1].index[0], in[2].index[0]};
   C channels[Channels<T>::count];
-  for (int c = 0; c < Channels<T>::count; ++c) {
-    if (d.filterMode == cudaFilterModePoint) {
-      const int index[3] = {in[0].index[0], in[1].index[0], in[2].index[0]};
-      channels[c] = read_texel<C>(texture, index, c);
-      continue;
-    }
-    float sum = 0;
-    for (int corner = 0; corner < 1 << dimensions; ++corner) {
-      int index[3];
-      float weight = 1;
-      for (int i = 0; i < 3; ++i) {
-        const int second = corner >> i & 1;
-        index[i] = in[i].index[second];
-        if (i < dimensions) weight *= second ? in[i].weight : 1 - in[i].weight;
-      }
-      if (weight != 0) sum += weight * read_texel<float>(texture, index, c);
-    }
-    channels[c] = (C)sum;
-  }
+  for (int c = 0; c < Channels<T>::count; ++c)
+    channels[c] = d.filterMode == cudaFilterModePoint ? read_texel<C>(texture, index, c) : (C)filter(texture, in, c);
   T value;
   memcpy(&value, channels, sizeof channels);
   return value;
 }
 
+// Returns the layer that a fetch reads; a negative number is the last one's, as a large one is.
 SIMT_NO_PROBES inline int clamp_layer(cudaTextureObject_t object, int layer, int dimension) {
   const int layers = ((const Texture*)object)->memory.size[dimension];
-  return layer < 0 ? 0 : layer < layers ? layer : layers - 1;
+  return layer >= 0 && layer < layers ? layer : layers - 1;
 }
 
 // Returns the face of a cubemap that a direction points to, and the coordinates on it in [0, 1].

@@ -2,8 +2,6 @@
 index, and the programming guide's appendix the weights of a linear filter.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -73,6 +71,21 @@ int main() {
 )
 
 
+def corner_weights(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> dict[tuple[int, int, int], np.ndarray]:
+    """Return the weight in 1/256 of each corner, by (z, y, x), from those of the second neighbours in each dimension.
+
+    An H200 rounds products to 1/256 so that the sum stays 1: x and z first, then y (tests/simt/hardware/textures.cu).
+    """
+    both = np.floor(x * z / 256 + 0.5)
+    planes = {(0, 0): 256 - x - z + both, (0, 1): x - both, (1, 0): z - both, (1, 1): both}
+    weights = {}
+    for (k, i), plane in planes.items():
+        part = plane * y / 256
+        second = np.floor(part + 0.5) if i else np.ceil(part - 0.5)
+        weights[k, 0, i], weights[k, 1, i] = plane - second, second
+    return weights
+
+
 def expected_fetches(dimensions: int, setting: int) -> np.ndarray:
     """Return the values of one line of the program, computed in float64 from a padded array."""
     mode, linear, normalized = MODES[setting % 4], setting // 4 % 2, setting // 8
@@ -80,26 +93,32 @@ def expected_fetches(dimensions: int, setting: int) -> np.ndarray:
         mode = "edge"  # these modes need normalized coordinates
     z, y, x = np.meshgrid(np.arange(DEPTH), np.arange(HEIGHT), np.arange(WIDTH), indexing="ij")
     texels = (x * x + 10 * y + 100 * z).astype(np.float64)
-    texels = texels[0, 0] if dimensions == 1 else texels[0] if dimensions == 2 else texels
     i = np.arange(POINTS)
-    layers = np.clip(i % (DEPTH + 2) - 1, 0, DEPTH - 1) if dimensions == 4 else None
-    axes = [HEIGHT, WIDTH] if dimensions == 4 else list(texels.shape)
+    if dimensions < 3:
+        texels = texels[:1]
+    if dimensions == 1:
+        texels = texels[:, :1]
     margin = 64
-    pads = [(margin, margin)] * len(axes)
-    padded = np.pad(texels, [(0, 0)] * (texels.ndim - len(axes)) + pads, mode=mode)
-    indices, weights = [], []
-    for size, stride in zip(axes, (227, 421, 613)[-len(axes) :]):
-        at = np.float32((i * stride * 2 + 1) % 39996) / np.float32(4096) - np.float32(1.5)
-        at = at / np.float32(2) * np.float32(size) if normalized else at
-        at = at.astype(np.float64) - 0.5 * linear
-        indices.append(np.floor(at).astype(int) + margin)
-        weights.append(np.round((at - np.floor(at)) * 256) / 256 if linear else np.zeros(POINTS))
+    sizes = dict(zip("zyx", texels.shape))
+    padded = np.pad(texels, [(0, 0) if dimensions != 3 else (margin, margin), (margin, margin), (margin, margin)], mode)
+    first, weight = {}, {}
+    for axis, stride in (("z", 227), ("y", 421), ("x", 613)):
+        at = ((i * stride * 2 + 1) % 39996 / 4096 - 1.5) * (sizes[axis] / 2 if normalized else 1)
+        if axis == "y" and dimensions == 1:
+            at = at * 0  # a row in a plane
+        at = at - 0.5 * linear
+        if mode == "edge":
+            at = np.clip(at, 0, sizes[axis] - 1)
+        first[axis] = np.floor(at).astype(int) + margin
+        weight[axis] = np.round((at - np.floor(at)) * 256) if linear else np.zeros(POINTS)
+    if dimensions != 3:
+        weight["z"] = np.zeros(POINTS)
+        first["z"] = np.clip(i % (DEPTH + 2) - 1, -1, DEPTH - 1) % DEPTH if dimensions == 4 else i * 0
     total = np.zeros(POINTS)
-    for corner in itertools.product((0, 1), repeat=len(axes)):
-        weight = np.prod([w if second else 1 - w for w, second in zip(weights, corner)], axis=0)
-        where = tuple(np.minimum(at + second, 2 * margin + size - 1)
-                      for at, second, size in zip(indices, corner, axes))  # fmt: skip
-        total += weight * padded[(layers, *where) if layers is not None else where]
+    for (k, j, m), part in corner_weights(weight["x"], weight["y"], weight["z"]).items():
+        where = first["z"] + k, first["y"] + j, first["x"] + m
+        inside = tuple(np.minimum(at, size - 1) for at, size in zip(where, padded.shape))  # beyond it: a weight of 0
+        total += part / 256 * padded[inside]
     return total
 
 
