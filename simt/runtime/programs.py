@@ -217,8 +217,13 @@ def _keep(copies: dict[str, str]) -> Path:
 
 def _format_heads(kernels: dict[str, Kernel]) -> str:
     """Return the text that passes names and parameters of kernels to the runtime, for launches through a pointer."""
-    text = "".join(f"{k.name}\\t{','.join(k.parameters)}\\t{k.line}\\n" for k in kernels.values())
+    text = "".join(f"{k.name}\\t{','.join(k.parameters)}\\t{k.line}\\t{_bounds_of(k)}\\n" for k in kernels.values())
     return f'extern "C" SIMT_API const char simt_kernel_heads[]; const char simt_kernel_heads[] = "{text}";\n'
+
+
+def _bounds_of(kernel: Kernel) -> str:
+    """Return the threads that __launch_bounds__ promises, or "0" where that is no plain number."""
+    return kernel.bounds if kernel.bounds.isdecimal() else "0"
 
 
 def _quote(label: str) -> str:

@@ -37,6 +37,7 @@ inline constexpr unsigned cudaHostRegisterDefault = 0, cudaHostRegisterPortable 
 namespace simt {
 template <class T>
 SIMT_INLINE cudaError_t give(T** pointer, size_t bytes) {
+  if (!pointer) return failed(cudaErrorInvalidValue, "an allocation needs the address of a pointer, and got null");
   *pointer = nullptr;
   if (const int error = sticky_error()) return (cudaError_t)error;
   if (bytes == 0) return cudaSuccess;
@@ -47,10 +48,10 @@ SIMT_INLINE cudaError_t give(T** pointer, size_t bytes) {
 
 template <class T>
 SIMT_INLINE cudaError_t cudaMalloc(T** pointer, size_t bytes) {
-  const cudaError_t error = simt::give(pointer, bytes);
+  if (const cudaError_t error = simt::give(pointer, bytes)) return error;
   if (*pointer) simt::close_to_host(*pointer);
   simt::note_memory(*pointer, bytes, cudaMemoryTypeDevice);
-  return error;
+  return cudaSuccess;
 }
 inline cudaError_t cudaFree(void* pointer) {
   simt::synchronize();
@@ -64,9 +65,9 @@ template <class T>
 SIMT_INLINE cudaError_t cudaMallocFromPoolAsync(T** pointer, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
   if (const cudaError_t error = simt::refuse_captured(stream)) return error;
   if (!pool) return simt::failed(cudaErrorInvalidValue, "cudaMallocFromPoolAsync got no pool");
-  const cudaError_t error = cudaMalloc(pointer, bytes);
+  if (const cudaError_t error = cudaMalloc(pointer, bytes)) return error;
   if (*pointer) simt::note_pooled(*pointer, bytes, pool);
-  return error;
+  return cudaSuccess;
 }
 template <class T>
 SIMT_INLINE cudaError_t cudaMallocAsync(T** pointer, size_t bytes, cudaStream_t stream) {
@@ -82,34 +83,43 @@ inline cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
 }
 template <class T> SIMT_INLINE cudaError_t cudaMallocManaged(T** pointer, size_t bytes,
                                                              unsigned = cudaMemAttachGlobal) {
-  const cudaError_t error = simt::give(pointer, bytes);
+  if (const cudaError_t error = simt::give(pointer, bytes)) return error;
   simt::note_memory(*pointer, bytes, cudaMemoryTypeManaged);
-  return error;
+  return cudaSuccess;
 }
 // A hint about who reaches managed memory; here all do at any time.
 template <class T> cudaError_t cudaStreamAttachMemAsync(cudaStream_t, T*, size_t = 0, unsigned = cudaMemAttachSingle) {
   return cudaSuccess;
 }
 template <class T> SIMT_INLINE cudaError_t cudaHostAlloc(T** pointer, size_t bytes, unsigned flags) {
-  const cudaError_t error = simt::give(pointer, bytes);
+  if (const cudaError_t error = simt::give(pointer, bytes)) return error;
   simt::note_memory(*pointer, bytes, cudaMemoryTypeHost, flags | cudaHostAllocMapped);
-  return error;
+  return cudaSuccess;
 }
 template <class T> SIMT_INLINE cudaError_t cudaMallocHost(T** pointer, size_t bytes, unsigned flags = 0) {
   return cudaHostAlloc(pointer, bytes, flags);
 }
 inline cudaError_t cudaFreeHost(void* pointer) { return cudaFree(pointer); }
 inline cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
+  if (!pointer || !bytes) return simt::failed(cudaErrorInvalidValue, "cudaHostRegister got no memory");
+  if (simt::find_memory(pointer).pointer)
+    return simt::failed(cudaErrorHostMemoryAlreadyRegistered, "cudaHostRegister got memory that is registered already");
   simt::register_host(pointer, bytes);
   simt::note_memory(pointer, bytes, cudaMemoryTypeHost, flags | cudaHostRegisterMapped);
   return cudaSuccess;
 }
 inline cudaError_t cudaHostUnregister(void* pointer) {
+  if (const simt::KnownMemory memory = simt::find_memory(pointer);
+      memory.pointer != pointer || memory.type != cudaMemoryTypeHost)
+    return simt::failed(cudaErrorHostMemoryNotRegistered, "cudaHostUnregister got memory that is not registered");
   simt::unregister_host(pointer);
   simt::forget_memory(pointer);
   return cudaSuccess;
 }
 template <class T> cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
+  if (!simt::find_memory(host).pointer)
+    return simt::failed(cudaErrorInvalidValue,
+                        "cudaHostGetDevicePointer needs memory of cudaHostAlloc, or of cudaHostRegister");
   *device = (T*)host;
   return cudaSuccess;
 }
@@ -225,6 +235,8 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const T&) {
 template <class T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+  if (kind == cudaMemcpyDeviceToHost)
+    return simt::failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpyToSymbol cannot copy to the host");
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyToSymbol writes past the end of the variable");
   return simt::copy_symbol((char*)&symbol + offset, source, bytes, kind);
@@ -232,6 +244,8 @@ cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t bytes
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+  if (kind == cudaMemcpyHostToDevice)
+    return simt::failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpyFromSymbol cannot copy from the host");
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyFromSymbol reads past the end of the variable");
   return simt::copy_symbol(target, (const char*)&symbol + offset, bytes, kind);
@@ -262,7 +276,7 @@ enum cudaSharedCarveout {
   cudaSharedmemCarveoutMaxShared = 100
 };
 
-// Values that only nvcc knows are 0: registers, local memory, static shared memory.
+// Values that only nvcc knows are 0: registers, local memory.
 struct cudaFuncAttributes {
   size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
   int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes,
@@ -272,9 +286,10 @@ struct cudaFuncAttributes {
 template <class F>
 cudaError_t cudaFuncSetAttribute(F* kernel, cudaFuncAttribute attribute, int value) {
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-  if (value < 0 || value > simt::device().shared_per_block_optin)
+  if (value < 0 || value + simt::static_shared((const void*)kernel) > simt::device().shared_per_block_optin)
     return simt::failed(cudaErrorInvalidValue,
-                        "cudaFuncSetAttribute requests more shared memory than a block can have on this device");
+                        "cudaFuncSetAttribute requests more shared memory than a block can have on this device, with "
+                        "the kernel's __shared__ arrays");
   simt::allow_shared((const void*)kernel, value);
   return cudaSuccess;
 }
@@ -283,8 +298,9 @@ cudaError_t cudaFuncSetCacheConfig(F*, cudaFuncCache) {
   return cudaSuccess;
 }
 template <class F>
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, F*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, F* kernel) {
   *attributes = {};
+  attributes->sharedSizeBytes = (size_t)simt::static_shared((const void*)kernel);
   attributes->maxThreadsPerBlock = 1024;
   attributes->maxDynamicSharedSizeBytes = (int)simt::device().shared_per_block;
   attributes->ptxVersion = attributes->binaryVersion = simt::device().major * 10 + simt::device().minor;
@@ -353,9 +369,7 @@ template <class... P, std::size_t... I>
 cudaError_t launch_pointed(const Site& site, void (*kernel)(P...), const Config& config, bool cooperative,
                            void** arguments, std::index_sequence<I...>) {
   std::tuple<P...> values(pointed<P>(arguments[I])...);
-  launch_body(site, (const void*)kernel, kernel, config, cooperative, values);
-  // The caller must check the result: ignoring it is an unchecked error.
-  return cudaSuccess;
+  return (cudaError_t)launch_body(site, (const void*)kernel, kernel, config, cooperative, values);
 }
 
 }  // namespace simt

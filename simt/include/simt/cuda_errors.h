@@ -42,6 +42,9 @@
   each(705, cudaErrorPeerAccessNotEnabled, "peer access has not been enabled")                         \
   each(709, cudaErrorContextIsDestroyed, "context is destroyed")                                       \
   each(710, cudaErrorAssert, "device-side assert triggered")                                           \
+  each(712, cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped") \
+  each(713, cudaErrorHostMemoryNotRegistered, \
+       "pointer does not correspond to a registered memory region")                                    \
   each(714, cudaErrorHardwareStackError, "hardware stack error")                                       \
   each(715, cudaErrorIllegalInstruction, "an illegal instruction was encountered")                     \
   each(716, cudaErrorMisalignedAddress, "misaligned address")                                          \

@@ -185,6 +185,7 @@ enum cudaDeviceAttr { SIMT_DEVICE_ATTRIBUTES(SIMT_ENUMERATOR) };
 
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ordinal) {
   cudaDeviceProp p;
+  if (!value) return simt::failed(cudaErrorInvalidValue, "cudaDeviceGetAttribute got no place for the value");
   if (const cudaError_t error = cudaGetDeviceProperties(&p, ordinal)) return error;
   switch ((int)attribute) {
 #define SIMT_CASE(number, name, property) \

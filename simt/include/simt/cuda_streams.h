@@ -14,7 +14,7 @@ struct CUstream_st {
   simt::CaptureBase* capture;  // what it gets becomes nodes of a graph; null, or one that may have ended
 };
 struct CUevent_st {
-  bool recorded;
+  bool timed, recorded;
   timespec time;
   simt::CaptureBase* capture;  // of the stream in which it was recorded
 };
@@ -94,6 +94,7 @@ inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 inline cudaError_t cudaStreamQuery(cudaStream_t stream) { return simt::refuse_captured(stream); }
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
+  if (!event) return simt::failed(cudaErrorInvalidResourceHandle, "cudaStreamWaitEvent got no event");
   if (simt::captures && event->capture && !event->capture->ended && simt::is_own_stream(stream))
     stream->capture = event->capture;
   return cudaSuccess;
@@ -112,18 +113,23 @@ inline cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback
   return cudaSuccess;
 }
 
-inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (flags > (cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess))
+    return simt::failed(cudaErrorInvalidValue, "an event was created with flags that do not exist");
   *event = new CUevent_st{};
+  (*event)->timed = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 inline cudaError_t cudaEventCreate(cudaEvent_t* event, unsigned flags = cudaEventDefault) {
   return cudaEventCreateWithFlags(event, flags);
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (!event) return simt::failed(cudaErrorInvalidResourceHandle, "cudaEventDestroy got no event");
   delete event;
   return cudaSuccess;
 }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
+  if (!event) return simt::failed(cudaErrorInvalidResourceHandle, "cudaEventRecord got no event");
   event->capture = simt::capture_of(stream);
   ::clock_gettime(CLOCK_MONOTONIC, &event->time);
   event->recorded = true;
@@ -135,6 +141,10 @@ inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stre
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
 inline cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!milliseconds) return simt::failed(cudaErrorInvalidValue, "cudaEventElapsedTime got no place for the time");
+  if (!start || !end || !start->timed || !end->timed)
+    return simt::failed(cudaErrorInvalidResourceHandle,
+                        "cudaEventElapsedTime needs two events that were created without cudaEventDisableTiming");
   if (!start->recorded || !end->recorded)
     return simt::failed(cudaErrorInvalidResourceHandle, "cudaEventElapsedTime needs two events that were recorded");
   *milliseconds = (float)((double)(end->time.tv_sec - start->time.tv_sec) * 1e3 +

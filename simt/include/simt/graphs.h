@@ -186,6 +186,7 @@ inline cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
   return cudaSuccess;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  if (!graph) return simt::failed(cudaErrorInvalidValue, "cudaGraphDestroy got no graph");
   simt::free_nodes(*graph);
   delete graph;
   return cudaSuccess;
@@ -255,6 +256,7 @@ inline cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType*
 // ---- launching it ----
 
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long = 0) {
+  if (!exec || !graph) return simt::failed(cudaErrorInvalidValue, "cudaGraphInstantiate got no graph");
   *exec = new CUgraphExec_st;
   if (simt::copy_in_order(*graph, (*exec)->graph)) return cudaSuccess;
   return simt::failed(cudaErrorInvalidValue, "the nodes of the graph wait for one another");
@@ -273,6 +275,7 @@ inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   if (const int error = simt::sticky_error()) return (cudaError_t)error;
+  if (!exec) return simt::failed(cudaErrorInvalidValue, "cudaGraphLaunch got no graph");
   if (simt::capture_of(stream))
     return simt::failed(cudaErrorStreamCaptureUnsupported, "simt cannot capture the launch of a graph");
   simt::run_nodes(exec->graph);

@@ -53,6 +53,7 @@ SIMT_API const char* transfer_problem(const char* call, const void* target, bool
                                       bool source_device, std::size_t bytes);
 SIMT_API void note_symbol(const void* variable,
                           std::size_t bytes);  // the host has got the address of a __device__ variable
+SIMT_API long long static_shared(const void* function);  // bytes of a kernel's __shared__ arrays, 0 if not known
 SIMT_API void allow_shared(const void* function, int bytes);  // cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
 
 }  // namespace simt

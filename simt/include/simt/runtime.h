@@ -83,7 +83,10 @@ struct Launch {
   bool cooperative;
 };
 
-SIMT_API void run(const Launch& launch);
+// Each returns the CUDA error that a launch answers, 0 if there is none; that of its kernel comes later. The second only
+// tells whether the launch is possible.
+SIMT_API int run(const Launch& launch);
+SIMT_API int try_launch(const Launch& launch);
 
 // See simt/frontend/whole_values.py.
 template <class T>
@@ -217,11 +220,8 @@ Work* defer_launch(const Site& site, const void* function, F& call, Config confi
                    std::tuple<P...>& values);
 
 template <class F, class... P>
-void launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative,
-                 std::tuple<P...>& values) {
-  if (captures)
-    if (CaptureBase* recorder = capture_of(config.stream))
-      return recorder->add(0, defer_launch(site, function, call, config, cooperative, values));
+int launch_body(const Site& site, const void* function, F& call, const Config& config, bool cooperative,
+                std::tuple<P...>& values) {
   Argument arguments[sizeof...(P) + 1] = {};
   std::apply(
       [&](const P&... each) {
@@ -231,7 +231,13 @@ void launch_body(const Site& site, const void* function, F& call, const Config& 
       },
       values);
   Body<F, P...> body{call, values};
-  run({site, config, &Body<F, P...>::threads, &body, function, arguments, (unsigned)sizeof...(P), cooperative});
+  const Launch launch = {site,     config,    &Body<F, P...>::threads, &body,
+                         function, arguments, (unsigned)sizeof...(P),  cooperative};
+  CaptureBase* recorder = captures ? capture_of(config.stream) : nullptr;
+  if (!recorder) return run(launch);
+  const int error = try_launch(launch);
+  if (!error) recorder->add(0, defer_launch(site, function, call, config, cooperative, values));
+  return error;
 }
 
 template <class F, class... P>

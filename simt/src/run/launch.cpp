@@ -52,7 +52,7 @@ std::mutex launched_mutex;
 std::deque<Launched> launched;
 constexpr std::size_t launched_kept = 16;
 
-void refuse(const Launch& launch, int code, const std::string& why) {
+int refuse(const Launch& launch, int code, const std::string& why) {
   errors.last = errors.newest = code;
   errors.looked = false;
   errors.text = std::string("kernel ") + launch.site.kernel + " was not launched: " + why;
@@ -63,12 +63,14 @@ void refuse(const Launch& launch, int code, const std::string& why) {
   fault.file = launch.site.file;
   fault.line = launch.site.line;
   errors.launch = std::move(fault);
+  return code;
 }
 
 // Replaces the name of a pointer, through which a kernel was launched, by the kernel's own name.
 void name_kernel(Launch& launch, const Module& module) {
   const auto head = module.heads.find(reinterpret_cast<std::uintptr_t>(launch.function));
   if (head == module.heads.end()) return;
+  launch.site.max_threads = head->second.max_threads;
   launch.site.kernel = head->second.name.c_str();
   launch.site.parameters = head->second.parameters.c_str();
   launch.site.defined = head->second.defined;
@@ -114,32 +116,56 @@ void report_damage(const Launch& launch) {
   record(std::move(fault));
 }
 
+// Sets what a launch runs and where its code is. Returns its CUDA error if it is refused.
+int begin(Job& job, Launch& launch) {
+  job.launch = &launch;
+  job.module = module_of(reinterpret_cast<std::uintptr_t>(launch.threads));
+  if (launch.site.defined == 0 && job.module) name_kernel(launch, *job.module);
+  job.blocks = 1ull * launch.config.grid.x * launch.config.grid.y * launch.config.grid.z;
+  find_arrays(job);
+  int code = 0;
+  const std::string why = refusal(launch, job, code);
+  return why.empty() ? 0 : refuse(launch, code, why);
+}
+
 }  // namespace
 
 void set_device(const Device& device) { current_device = device; }
 const Device& device() { return current_device; }
 
-void run(const Launch& given) {
-  if (errors.sticky) return;      // as on a GPU: after a fault no kernel runs
+long long static_shared(const void* function) {
+  const auto code = reinterpret_cast<std::uintptr_t>(function);
+  const Module* module = module_of(code);
+  const auto head = module ? module->heads.find(code) : std::map<std::uintptr_t, KernelHead>::const_iterator();
+  if (!module || head == module->heads.end()) return 0;
+  long long bytes = 0;
+  for (const auto& array : module->shared)
+    if (array.owner == base_name(head->second.name) && (!array.code || array.code == code))
+      bytes += static_cast<long long>(array.bytes);
+  return bytes;
+}
+
+int try_launch(const Launch& given) {
+  if (errors.sticky) return errors.failed;
+  Launch launch = given;
+  Job job;
+  return begin(job, launch);
+}
+
+int run(const Launch& given) {
+  if (errors.sticky) return errors.failed;      // as on a GPU: after a fault no kernel runs
   Launch launch = given;
   std::lock_guard one(pool().launching);
   const bool reports = obey();
   install_handlers();
   Job job;
-  job.launch = &launch;
-  job.module = module_of(reinterpret_cast<std::uintptr_t>(launch.threads));
-  if (launch.site.defined == 0 && job.module) name_kernel(launch, *job.module);
-  job.blocks = 1ull * launch.config.grid.x * launch.config.grid.y * launch.config.grid.z;
   job.schedule = options().schedule;
   job.seed = options().seed;
-  find_arrays(job);
-  int code = 0;
-  const std::string why = refusal(launch, job, code);
-  if (!why.empty()) return refuse(launch, code, why);
+  if (const int code = begin(job, launch)) return code;
   note(launch);
   const bool checks = options().mode == Mode::check && job.module;
   report_launch(launch, checks && !options().idle, options().idle);
-  if (options().idle) return publish();
+  if (options().idle) return publish(), 0;
   const bool records = reports && orders().record != 0;
   if (records) record_before(job);
   const auto workers = static_cast<std::uint64_t>(std::max(1, options().threads));
@@ -176,6 +202,7 @@ void run(const Launch& given) {
   }
   if (records) record_after(job, accounts ? &written : nullptr);
   publish();
+  return 0;
 }
 
 int take_error() {

@@ -10,8 +10,7 @@
 namespace simt {
 namespace {
 
-constexpr int invalid_value = 1;
-constexpr int invalid_configuration = 9;
+constexpr int invalid_value = 1;  // CUDA 13's word for a wrong shape, too; before it was 9, invalid configuration
 constexpr int cooperative_too_large = 720;
 
 std::mutex optin_mutex;
@@ -119,10 +118,9 @@ std::string residence_problem(const Launch& launch, std::size_t fixed) {
 }  // namespace
 
 std::string refusal(const Launch& launch, const Job& job, int& code) {
-  code = invalid_configuration;
+  code = invalid_value;
   if (std::string why = shape_problem(launch); !why.empty()) return why;
   const std::size_t fixed = static_shared(job, base_name(launch.site.kernel));
-  code = invalid_value;
   if (std::string why = shared_problem(launch, fixed); !why.empty()) return why;
   code = cooperative_too_large;
   if (launch.cooperative)

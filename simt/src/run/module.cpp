@@ -224,11 +224,13 @@ std::map<std::uintptr_t, KernelHead> heads_of(const Module& module, const char* 
   std::map<std::string, KernelHead> known;
   for (std::istringstream all(lines ? lines : ""); all.good();) {
     KernelHead head;
-    std::string name, defined;
+    std::string name, defined, bounds;
     std::getline(all, name, '\t');
     std::getline(all, head.parameters, '\t');
-    std::getline(all, defined);
+    std::getline(all, defined, '\t');
+    std::getline(all, bounds);
     head.defined = std::atoi(defined.c_str());
+    head.max_threads = std::atoi(bounds.c_str());
     known.emplace(name, head);
   }
   std::map<std::uintptr_t, KernelHead> heads;

@@ -34,6 +34,7 @@ struct KernelHead {
   std::string name;  // with template arguments
   std::string parameters;  // their names, comma separated; empty where unknown
   int defined = 0;  // its line, likewise
+  int max_threads = 0;  // of __launch_bounds__; 0 if it has none, or not a number
 };
 
 struct Module {
@@ -58,7 +59,7 @@ struct Module {
 bool find_library(const void* symbol, Module& module);  // finds the mapping of the library that contains `symbol`
 
 // Registers the module that contains `symbol`. `kernels` are the names of its kernels and `shared` those of its static
-// shared arrays, with a comma after each. heads: name, parameters and line of each kernel, separated by tabs, one
+// shared arrays, with a comma after each. heads: name, parameters, line and bounds of each kernel, separated by tabs, one
 // kernel per line.
 SIMT_API const Module* register_module(const void* symbol, const char* kernels, const char* shared,
                                        const char* heads = nullptr);
