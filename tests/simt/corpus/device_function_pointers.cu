@@ -1,5 +1,5 @@
 // title: image filters chosen through pointers to device functions, tables of them, and functors
-// features: device_function_pointers, constant_memory, templates, device_variables
+// features: device_function_pointers, templates, device_variables
 
 #include <cmath>
 #include <cstring>
@@ -43,7 +43,7 @@ __device__ float Invert(float in) { return 255.0f - in; }
 __device__ blockFunction_t blockFunction_table[2];
 __device__ blockFunction_t pComputeSobel = ComputeSobel;
 __device__ blockFunction_t pComputeBox = ComputeBox;
-__constant__ pointFunction_t pointFunctions[3] = {nullptr, Threshold, Invert};
+__device__ pointFunction_t pointFunctions[3] = {nullptr, Threshold, Invert};
 
 __device__ int gcd(int a, int b) { return b ? gcd(b, a % b) : a; }
 __device__ int powmod(int a, int b) {

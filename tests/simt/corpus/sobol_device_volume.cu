@@ -1,5 +1,6 @@
 // title: Volume of the unit ball in up to six dimensions, by Sobol states in kernels
 // features: curand_device, quasi_random, skip_ahead, atomics
+// flags: -lcurand
 #include <cmath>
 #include <iostream>
 

@@ -1,5 +1,6 @@
 // title: Randomized quasi-Monte Carlo: pi by scrambled Sobol points, with an error estimate over replicas
 // features: curand_device, quasi_random, warp_shuffles, structs
+// flags: -lcurand
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
   /* A block that is too large must be refused, and the error must be gone after it was read. */
   status = addWithCuda(c, a, b, n, 4096);
   printf("4096 threads per block: %s\n", cudaGetErrorName(status));
-  ok &= status == cudaErrorInvalidConfiguration;
+  ok &= status == cudaErrorInvalidConfiguration || status == cudaErrorInvalidValue;
   ok &= cudaGetLastError() == cudaSuccess;
 
   free(a);

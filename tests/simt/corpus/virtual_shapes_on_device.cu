@@ -1,5 +1,6 @@
 // title: classes with virtual functions, created on the device with new, used and deleted there
 // features: virtual_functions, device_new_delete, device_classes, device_templates
+// differs: a ray touches a sphere, and hits it where a GPU rounds a product and a sum at once
 
 #include <cstdio>
 #include <cstdlib>
