@@ -22,7 +22,7 @@ import torch
 
 from grader.paths import find_place, find_real_path, inductor_cache
 from grader.problems import cases as _cases
-from grader.problems import exercises
+from grader.problems import exercises, settled
 from grader.problems.cases import Case, ProblemError
 from grader.problems.draws import (
     derive_seed,
@@ -233,6 +233,9 @@ class Problem:
 
     @functools.cached_property
     def _all_cases(self) -> list[Case]:
+        return settled.find_cases(self.text, self.overrides, self._make_cases)
+
+    def _make_cases(self) -> list[Case]:
         declared = self.overrides.get("CASES", getattr(self.module({}), "CASES", None))
         cases = _cases.lower(self) if declared is None else _cases.declared(self, declared)
         return [self._with_reduction(case, "cpu") for case in cases]

@@ -37,6 +37,7 @@ KINDS = {
     "source": Kind("sources of programs", 1000),
     "gpu_code": Kind("kernels compiled for a GPU", 1000),
     "gpu_extension": Kind("linked kernels for a GPU", 1000),
+    "problem": Kind("what running a problem's file has shown", 1000),
 }
 
 
