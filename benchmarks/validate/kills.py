@@ -28,7 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -75,7 +75,8 @@ class State:
     most_memory: list[int] = field(default_factory=lambda: [0, 0])
 
     def keep(self, folder: Path) -> None:
-        (folder / STATE).write_text(json.dumps(asdict(self)), encoding="utf-8")
+        known = vars(self) | {"done": dict(self.done)}  # asdict() would count the pairs of a Counter
+        (folder / STATE).write_text(json.dumps(known), encoding="utf-8")
 
     @staticmethod
     def read(folder: Path) -> State:
