@@ -364,5 +364,6 @@ SIMT_STORED(tex3D, (float x, float y, float z), x, y, z)
 SIMT_STORED(tex1DLayered, (float x, int layer), x, layer)
 SIMT_STORED(tex2DLayered, (float x, float y, int layer), x, y, layer)
 SIMT_STORED(texCubemap, (float x, float y, float z), x, y, z)
+SIMT_STORED(texCubemapLayered, (float x, float y, float z, int layer), x, y, z, layer)
 #undef SIMT_EXPAND
 #undef SIMT_STORED
