@@ -15,10 +15,13 @@ PROGRAMS = list_programs(CORPUS)
 FEW = ["julia_set_bitmap", "thrust_scan_by_key_segments"]  # run by the quick tests
 LABELS = {"title", "features", "args", "files", "flags", "refused", "differs"}
 FEATURES = (
-    *("architecture_macros", "atomics", "callbacks", "cooperative_groups", "cooperative_launch", "cub", "cub_device"),
-    *("cuda_arrays", "curand_device", "curand_host", "device_properties", "driver_api", "events", "graphs"),
-    *("inline_ptx", "macros", "managed_memory", "memory_fences", "memory_pools", "pinned_memory", "pitched_memory"),
-    *("stream_priorities", "streams", "surfaces", "templates", "textures", "thrust", "warp_shuffles", "warp_votes"),
+    *("alignment", "architecture_macros", "atomics", "c_files", "callbacks", "clocks", "colliding_macros"),
+    *("cooperative_groups", "cooperative_launch", "cub", "cub_device", "cubemaps", "cuda_arrays", "curand_device"),
+    *("curand_host", "deprecated_names", "device_properties", "driver_api", "events", "graphs", "inline_ptx"),
+    *("layered_textures", "linear_texture", "macros", "managed_memory", "memory_fences", "memory_pools", "openmp"),
+    *("pinned_memory", "pitched_memory", "several_files", "shared_word_order", "spaced_launches", "std_flags"),
+    *("stream_priorities", "streams", "surfaces", "templates", "textures", "thrust", "untaken_branches"),
+    *("warp_shuffles", "warp_votes"),
 )
 
 

@@ -1,5 +1,5 @@
 // title: every atomic function and scope, and a loop of atomicCAS for those that are missing
-// features: atomics, atomic_scopes, architecture_macros, double_precision
+// features: atomics, atomic_scopes, architecture_macros, double_precision, untaken_branches
 
 #include <cfloat>
 #include <climits>

@@ -1,5 +1,5 @@
 // title: Rows of different lengths: segmented reductions, segmented sorts, run lengths and differences
-// features: cub_device, segments
+// features: cub_device, segments, std_flags
 // flags: -std=c++20
 #include <cub/cub.cuh>
 

@@ -1,5 +1,5 @@
 // title: Filters: flags, conditions, unique keys and partitions with cub::DeviceSelect and cub::DevicePartition
-// features: cub_device, streams
+// features: cub_device, streams, std_flags
 // flags: -std=c++17
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // title: work for the CPU between kernels: host functions and callbacks in streams, a pool of threads that waits
-// features: host_functions, callbacks, streams, host_threads
+// features: host_functions, callbacks, streams, host_threads, std_flags
 // flags: -std=c++17
 
 #include <atomic>

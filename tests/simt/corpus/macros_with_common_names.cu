@@ -1,5 +1,5 @@
 // title: a course assignment full of short macros: N, WARP, min, BLOCK, grid, launch, and branches not taken
-// features: preprocessor, macros, shared_memory, architecture_macros
+// features: preprocessor, macros, shared_memory, architecture_macros, untaken_branches, colliding_macros
 
 #include <stdio.h>
 #include <stdlib.h>

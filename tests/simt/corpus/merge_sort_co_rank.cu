@@ -1,5 +1,5 @@
 // title: merge sort by co-ranks: each thread merges an equal part of the output
-// features: sorting, merge, shared_memory, templates, device_functions
+// features: sorting, merge, shared_memory, templates, device_functions, alignment
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // title: asynchronous copies to shared memory: cg::memcpy_async, cuda::pipeline with stages, and the C-like primitives
-// features: memcpy_async, libcu_pipeline, cooperative_groups, shared_memory, templates
+// features: memcpy_async, libcu_pipeline, cooperative_groups, shared_memory, templates, alignment
 
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>

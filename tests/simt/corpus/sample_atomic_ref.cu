@@ -1,5 +1,5 @@
 // title: libcu++: atomic references with orders and scopes, spans, a histogram and a queue
-// features: libcudacxx, atomics, source_location
+// features: libcudacxx, atomics, source_location, std_flags
 // flags: -std=c++20
 
 #include <cstdint>

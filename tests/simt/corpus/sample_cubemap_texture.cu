@@ -1,5 +1,5 @@
 // title: Cubemap texture: directions to faces
-// features: textures, cuda_arrays
+// features: textures, cuda_arrays, cubemaps
 // args: 16
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // title: libcu++ in kernels: arrays, tuples, complex numbers, optional, atomics
-// features: libcudacxx, templates, atomics
+// features: libcudacxx, templates, atomics, std_flags
 // flags: -std=c++20
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // title: European call by Monte Carlo: normal numbers from cuRAND's host API, several streams share the paths
-// features: curand_host, streams, pinned_memory, events
+// features: curand_host, streams, pinned_memory, events, std_flags
 // flags: -lcurand -std=c++20
 // args: 16384 4
 

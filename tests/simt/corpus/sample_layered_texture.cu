@@ -1,5 +1,5 @@
 // title: A layered 2-D texture: every layer transformed, then written through a layered surface
-// features: textures, surfaces, cuda_arrays
+// features: textures, surfaces, cuda_arrays, layered_textures
 
 #include <stdio.h>
 #include <stdlib.h>

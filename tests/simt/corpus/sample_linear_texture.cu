@@ -1,5 +1,5 @@
 // title: Textures on linear and pitched memory: gathers of a sparse product, and a flipped image
-// features: textures, pitched_memory, read_only_cache
+// features: textures, pitched_memory, read_only_cache, linear_texture
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // title: several arrays in one dynamic shared memory, declared in either order of words, and spaced launch brackets
-// features: dynamic_shared_memory, extern_shared_word_order, function_attributes, templates
+// features: dynamic_shared_memory, function_attributes, templates, shared_word_order, spaced_launches, alignment
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // title: Pi by random points, with an engine for each sample that jumps to its place in the sequence
-// features: thrust, random_numbers
+// features: thrust, random_numbers, std_flags
 // flags: -std=c++17 -extended-lambda
 #include <cmath>
 #include <iomanip>

@@ -1,5 +1,5 @@
 // title: a library of kernels behind a C interface, with a main program and a reference in C
-// features: several_files, c_host_code, error_handling, opaque_handles
+// features: several_files, c_host_code, error_handling, opaque_handles, c_files
 // files: main.c reference.c
 
 #include "gpu_vector.h"
