@@ -29,7 +29,7 @@ _QUALIFIERS = {
     "__managed__": "",
     "__grid_constant__": "",
     "__forceinline__": "inline",
-    "__noinline__": "__attribute__((noinline))",
+    "__noinline__": "__attribute__((__noinline__))",
 }
 _ASSERTIONS = ("assert", "CUDA_KERNEL_ASSERT")
 # torch's names for the GPU, and those for the CPU, where the tensors are.
@@ -198,15 +198,30 @@ def _rewrite_assertion(tokens: list[Token], source: Source, i: int) -> None:
 
 
 def _rename_clock(tokens: list[Token], source: Source) -> None:
-    """Replace clock() in device code, which counts the GPU's cycles there, by a call of clock64()."""
-    for first, last in source.bodies if "clock" in source.words else ():
+    """Replace clock() in device code, which counts the GPU's cycles there, by a call of clock64(). A macro may be used
+    on both sides.
+    """
+    if "clock" not in source.words:
+        return
+    for first, last in source.bodies:
         for i in range(first, last):
-            opening = find_next(tokens, i)
-            before = get_text(tokens, find_next(tokens, i, -1))
-            if tokens[i].text != "clock" or get_text(tokens, opening) != "(" or before in (".", "->", "::"):
-                continue
-            if get_text(tokens, find_next(tokens, opening)) == ")":
-                tokens[i].kind, tokens[i].text = "rewritten", "(::clock_t)::clock64"
+            _rename_clock_at(tokens, i, "(::clock_t)::clock64")
+    for i in source.directives:
+        _rename_clock_at(tokens, i, "::simt::clock_of_either")
+
+
+def _rename_clock_at(tokens: list[Token], i: int, name: str) -> None:
+    opening, qualifier = find_next(tokens, i), find_next(tokens, i, -1)
+    if tokens[i].text != "clock" or get_text(tokens, opening) != "(":
+        return
+    if get_text(tokens, find_next(tokens, opening)) != ")" or get_text(tokens, qualifier) in (".", "->"):
+        return
+    if get_text(tokens, qualifier) == "::":
+        scope = find_next(tokens, qualifier, -1)
+        if scope >= 0 and tokens[scope].kind == "word" and tokens[scope].text != "return":
+            return
+        blank(tokens, qualifier, qualifier + 1)
+    tokens[i].kind, tokens[i].text = "rewritten", name
 
 
 def _drop_type_call(tokens: list[Token], i: int) -> None:

@@ -21,10 +21,10 @@ from simt.frontend.tokens import (
 )
 
 # In bytes, as on a GPU. (The tiles of tensor cores need 32.) A declaration may request more.
-_SHARED_ALIGNMENT = "__attribute__((aligned(128)))"
+_SHARED_ALIGNMENT = "__attribute__((__aligned__(128)))"
 # In a checked build. Without it the compiler omits the stores to a variable that nothing reads, and takes 0 for one
 # that nothing writes.
-KEPT = " __attribute__((used))"
+KEPT = " __attribute__((__used__))"
 
 
 def rewrite_shared(tokens: list[Token], source: Source, checked: bool) -> tuple[list[str], list[Token]]:
@@ -100,7 +100,7 @@ def rewrite_alignment(tokens: list[Token], i: int) -> None:
     breaks = keep_newlines(tokens[i : end + 1])
     for token in tokens[i : end + 1]:
         token.kind, token.text = "space", ""
-    tokens[i].kind, tokens[i].text = "rewritten", f"__attribute__((aligned({value})))" + breaks
+    tokens[i].kind, tokens[i].text = "rewritten", f"__attribute__((__aligned__({value})))" + breaks
 
 
 def _rewrite_dynamic(tokens: list[Token], start: int, end: int, everywhere: dict[str, str], named: bool) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from simt.errors import Diagnostic
 from simt.frontend.declarations import Kernel, find_bodies, find_constants, find_host_variables, find_kernels
+from simt.frontend.qualifier_macros import expand_qualifier_macros
 from simt.frontend.tokens import Token, find_directives, find_next, get_text, join_launch_marks, tokenize
 
 
@@ -26,10 +27,10 @@ class Source:
 
     @property
     def tokens(self) -> list[Token]:
-        """The tokens as written. Do not change them: use `copy_tokens`."""
+        """The tokens as written, but for names of CUDA's qualifiers. Do not change them: use `copy_tokens`."""
         with self._lock:
             if self._tokens is None:
-                self._tokens = join_launch_marks(tokenize(self.text))
+                self._tokens = expand_qualifier_macros(join_launch_marks(tokenize(self.text)))
             return self._tokens
 
     def copy_tokens(self) -> list[Token]:

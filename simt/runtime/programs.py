@@ -198,7 +198,7 @@ def _make_cuda_part(label: str, files: dict[Path, File], choices: Choices) -> _P
     main, *others = [_mark_start(f, r.text, files) for f, r in zip(chosen, rewritten)]
     if others:
         flags = (f"-I{_keep({f.copy: text for f, text in zip(chosen[1:], others)})}", *flags)
-    text = units.include_ptx(rewritten) + macros + main
+    text = units.include_ptx(rewritten) + macros + units.include_early(rewritten) + main
     unit = units.Unit(label, text, "prelude_cuda", flags, units.number_lines(sources), choices.mode)
     return _Part(unit, [f.source for f in files.values()], rewritten, kernels)
 

@@ -13,8 +13,10 @@ from simt.frontend.rewrite import Rewritten, rewrite
 from simt.frontend.shared_memory import KEPT
 from simt.frontend.source import Source
 from simt.toolchain.compilers import unrolls_loops
-from simt.toolchain.headers import choose_header
+from simt.toolchain.headers import SIMT, choose_header
 from simt.toolchain.preprocess import rewrite_taken
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([\w/.]+)>", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
             include_ptx(cuda)
             + bound
             + _choose_macros(cuda, mode)
+            + include_early(cuda)
             + declare_names(kernels, shared, cuda)
             + _mark_lines(cuda)
         )
@@ -167,6 +170,15 @@ def include_ptx(rewritten: list[Rewritten]) -> str:
     """Return the #include after the prelude for sources with inline PTX or addresses for it, else ""."""
     needed = any(r.ptx or any(word.startswith("__cvta_") for word in r.source.words) for r in rewritten)
     return "#include <simt/ptx.h>\n" if needed else ""
+
+
+def include_early(rewritten: list[Rewritten]) -> str:
+    """Return #include lines for those of simt's headers that sources with macros include further down: a macro such as
+    M or N, which stands before the source's #include, would replace the same name in the header.
+    """
+    texts = [r.source.text for r in rewritten if r.source.macros]
+    named = dict.fromkeys(name for text in texts for name in _INCLUDE.findall(text))
+    return "".join(f"#include <{name}>\n" for name in named if (SIMT / "include" / "shim" / name).is_file())
 
 
 def _mark_lines(rewritten: list[Rewritten]) -> str:

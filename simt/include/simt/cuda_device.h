@@ -64,6 +64,7 @@ inline cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* preference) {
   return cudaSuccess;
 }
 inline cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) { return cudaSuccess; }
+template <class F> cudaError_t cudaFuncSetSharedMemConfig(F*, cudaSharedMemConfig) { return cudaSuccess; }
 inline cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* width) {
   *width = cudaSharedMemBankSizeFourByte;
   return cudaSuccess;

@@ -93,6 +93,10 @@ inline long long clock64() {
   const unsigned __int128 nanoseconds = simt::read_nanoseconds(CLOCK_MONOTONIC);
   return (long long)(nanoseconds * (unsigned)simt::device().clock_khz / 1000000u);
 }
+namespace simt {
+// clock() in a macro, which host and device code may use.
+inline clock_t clock_of_either() { return in_kernel() ? (clock_t)clock64() : ::clock(); }
+}  // namespace simt
 inline void __nanosleep(unsigned nanoseconds) {
   const timespec time = {(time_t)(nanoseconds / 1000000000u), (long)(nanoseconds % 1000000000u)};
   ::nanosleep(&time, nullptr);
