@@ -29,12 +29,11 @@ FEATURES = (
 def test_it_runs_unchanged(name):
     """Does it print what it should and end with 0, and the same with every check on, which find nothing?
 
-    Or is it refused by name in one sentence? What it should print is what an H200 printed.
+    Or is it refused by name in one sentence? What it should print is what an H200 printed, if it has run there.
     """
     program = next(one for one in PROGRAMS if one.name == name)
     plain = run_on_cpu(program)
     assert not judge(program, plain).isupper(), plain.stdout + plain.stderr
-    assert program.expected.is_file() or "refused" in program.labels
     if "refused" in program.labels:
         assert len(plain.stderr.strip().splitlines()) == 1
         return
@@ -57,6 +56,7 @@ def test_every_program_says_what_it_is():
 def test_there_are_enough_of_each_feature():
     """Are there at least 120 programs, at most two of them refused, and is each of these features in at least three?"""
     counted = Counter(feature for program in PROGRAMS for feature in program.features)
+    assert sum(program.expected.is_file() for program in PROGRAMS) >= 172
     others = [program.name for program in PROGRAMS if program.labels.keys() & {"refused", "differs"}]
     assert len(PROGRAMS) >= 120 and len(others) <= 2, others
     assert not {feature: counted[feature] for feature in FEATURES if counted[feature] < 3}

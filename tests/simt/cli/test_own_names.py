@@ -1,6 +1,4 @@
-"""Do programs run and are they checked that give CUDA's qualifiers and functions names of their own, or have macros with
-the names that headers use?
-"""
+"""Do programs run, and are they checked, that have own names of CUDA's qualifiers or macros named as in headers?"""
 
 import pytest
 
@@ -79,7 +77,7 @@ __global__ void k(int* out) {
 """
 
 
-@pytest.mark.parametrize("text", [SHARED, CLOCK, SHORT_NAMES, ATTRIBUTES], ids=["shared", "clock", "short", "attributes"])
+@pytest.mark.parametrize("text", [SHARED, CLOCK, SHORT_NAMES, ATTRIBUTES], ids=["shared", "clock", "short", "words"])
 def test_it_runs_and_no_check_objects(simt, text):
     for command in ("run", "check"):
         done = simt(command, "own.cu", files={"own.cu": text + MAIN})
