@@ -31,8 +31,8 @@ std::size_t fence_bytes() {
   return bytes;
 }
 
-// Of the address handed out: a float4 must fit. cudaMalloc's is 256, which a program may rely on.
-std::size_t alignment() { return options().program ? 256 : 16; }
+// Of the address handed out: a float4 must fit. cudaMalloc's suits textures (512), which a program may rely on.
+std::size_t alignment() { return options().program ? 512 : 16; }
 constexpr std::size_t remembered = 256;     // freed allocations kept for messages
 
 // Which bytes of a block were written.
