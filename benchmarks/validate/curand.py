@@ -12,6 +12,7 @@ GPU's. The exit status is 1 if a number differs from the test's. No data file is
 from __future__ import annotations
 
 import math
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,7 +42,9 @@ CLOSE = 2e-6  # relative: of normal numbers, as in the test
 
 def host_command(folder: Path) -> list[str]:
     """Return the words that compile for the host generators of the library in this folder."""
-    (library,) = (folder / "lib").glob("libcurand.so.*")
+    library = next((folder / "lib").glob("libcurand.so.*"), None)
+    if library is None:
+        raise click.UsageError(f"{folder} has no lib/libcurand.so: name the folder nvidia/cu13 of nvidia-curand.")
     includes = [f"-I{place}" for place in (folder / "include", *find_includes())]
     linked = ["-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent.resolve()}"]
     return [find_compiler()[0], *includes, *linked, "-x", "c++"]
@@ -52,7 +55,10 @@ def ask_library(command: list[str], text: str) -> dict[tuple[str, str], list[str
     with tempfile.TemporaryDirectory() as build:
         source, binary = Path(build) / "host.cu", Path(build) / "host"
         source.write_text(text, encoding="utf-8")
-        subprocess.run([*command, "-std=c++20", "-O1", "-o", str(binary), str(source)], check=True)
+        if shutil.which(command[0]) is None:
+            raise click.UsageError(f"{command[0]} is not installed: without a GPU, name a folder (see --help).")
+        if subprocess.run([*command, "-std=c++20", "-O1", "-o", str(binary), str(source)], check=False).returncode:
+            raise click.ClickException("The program does not compile: the messages above say why.")
         return read_cases(subprocess.run([binary], capture_output=True, text=True, check=True).stdout)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 from simt.frontend.tokens import Token, find_directives, find_next, get_text
 
 QUALIFIERS = frozenset(("__shared__", "__global__", "__constant__"))
+
+
+def _take_line(tokens: list[Token], directives: dict[int, int], begins: int, start: int) -> list[Token]:
+    """Return the tokens from `start` to the end of the directive whose # stands at `begins`."""
+    inside = itertools.takewhile(lambda j: directives.get(j) == begins, itertools.count(start))
+    return [tokens[j] for j in inside]
 
 
 def expand_qualifier_macros(tokens: list[Token]) -> list[Token]:
@@ -23,7 +30,7 @@ def expand_qualifier_macros(tokens: list[Token]) -> list[Token]:
             continue
         name = find_next(tokens, i)
         defined[get_text(tokens, name)] += 1
-        body = [tokens[j] for j in range(name + 1, len(tokens)) if directives.get(j) == begins]
+        body = _take_line(tokens, directives, begins, name + 1)
         if QUALIFIERS.intersection(t.text for t in body) and body[0].text != "(":
             meanings[tokens[name].text] = [t for t in body if t.kind != "comment" and "\n" not in t.text]
     meanings = {name: body for name, body in meanings.items() if defined[name] == 1}

@@ -45,6 +45,12 @@ __global__ void k(int* out) {
 }
 static const bool host = HOST_TICK() < 60 * CLOCKS_PER_SEC;
 """
+OWN_CLOCK = r"""
+#include <stdio.h>
+#define clock() 57
+__global__ void k(int* out) { out[threadIdx.x] = clock(); }
+static const int host = clock();
+"""
 SHORT_NAMES = r"""
 #include <stdio.h>
 #define M 16
@@ -77,7 +83,11 @@ __global__ void k(int* out) {
 """
 
 
-@pytest.mark.parametrize("text", [SHARED, CLOCK, SHORT_NAMES, ATTRIBUTES], ids=["shared", "clock", "short", "words"])
+@pytest.mark.parametrize(
+    "text",
+    [SHARED, CLOCK, OWN_CLOCK, SHORT_NAMES, ATTRIBUTES],
+    ids=["shared", "clock", "own_clock", "short", "words"],
+)
 def test_it_runs_and_no_check_objects(simt, text):
     for command in ("run", "check"):
         done = simt(command, "own.cu", files={"own.cu": text + MAIN})
