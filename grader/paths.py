@@ -16,6 +16,11 @@ def inductor_cache() -> Path:
     return user_cache() / "grader" / "inductor"
 
 
+def kept_ratios() -> Path:
+    """Return the folder of what is kept of the baselines' times on this machine's GPUs."""
+    return user_cache() / "grader" / "ratios"
+
+
 def find_real_path(path: Path | str) -> Path:
     """Return where a path leads. Path.resolve() raises RuntimeError for a link to itself, which may be handed in."""
     return Path(os.path.realpath(path))

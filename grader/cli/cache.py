@@ -12,10 +12,11 @@ from grader.worker import sandbox
 from simt.toolchain.cache import KINDS, Kind, free_bytes, measure
 from simt.toolchain.removal import remove_tree
 
-TORCHS = {
+OTHERS = {
     "extensions": f"torch's builds of graded files: of {sandbox.KEPT}",
     "inductor": "what torch.compile made of the problems",
     "triton": "what Triton made of them",
+    "ratios": "times of a GPU's baselines: of a day",
 }
 
 
@@ -60,7 +61,7 @@ def list_folders() -> list[tuple[Path, str]]:
     listed.append(
         (sandbox.simt_cache() / sandbox.SUBMISSIONS, f"builds of graded files: of {sandbox.KEPT}, 48 MiB each")
     )
-    listed += [(own / name, what) for name, what in TORCHS.items()]
+    listed += [(own / name, what) for name, what in OTHERS.items()]
     return [(folder, what) for folder, what in listed if folder.is_dir()]
 
 

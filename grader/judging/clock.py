@@ -30,6 +30,9 @@ FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
 ENOUGH_ROUNDS = 32  # after which the candidate's time may scatter as it likes: a kernel that waits for the host does
 MOST_SECONDS = 20.0
 BATCH_SECONDS = 0.02  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
+# Where one command is much slower than another, all batches are as long as this makes the slowest one's, but no shorter
+# than the other makes the fastest one's.
+LONG_BATCH_SECONDS, SHORT_BATCH_SECONDS = 0.06, 0.005
 WARM_UPS = 3
 SLOW = 1.0  # seconds: a call that long needs no more warming up
 FLUSH_FACTOR = 2  # of the L2: a set-associative cache does not drop its lines in order
@@ -98,7 +101,7 @@ class Ratio:
 @dataclasses.dataclass(frozen=True)
 class Measurement:
     """What measure() found. notes: sentences about what is odd. below_bound: faster than memory allows. way_ms: what
-    the way to a worker and back took of each batch, which is subtracted.
+    the way to a worker and back took of each batch, which is subtracted. seconds: a call of each command, by round.
     """
 
     candidate: Timing
@@ -110,6 +113,7 @@ class Measurement:
     below_bound: bool
     notes: list[str]
     way_ms: float = 0.0
+    seconds: dict[str, list[float]] = dataclasses.field(default_factory=dict)
 
     @property
     def conclusive(self) -> bool:
@@ -163,7 +167,7 @@ def measure(
         sure = rounds >= FEWEST_ROUNDS and known and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
             found = _measurement(times, ratios, rounds, batch, bound_ms)
-            return dataclasses.replace(found, way_ms=1e3 * statistics.median(samples[WAY]))
+            return dataclasses.replace(found, way_ms=1e3 * statistics.median(samples[WAY]), seconds=times)
 
 
 def _ignore(_numbers: Sequence[int]) -> None:
@@ -188,7 +192,7 @@ def _warm_up(
                 work, last[name] = turn.work, last[name] - turn.work
             if count > 0 and last[name] > SLOW:  # the first call may have compiled
                 break
-    batch = _count_calls(_fastest(last, 1), inputs)
+    batch = _count_calls(last, 1, inputs)
     for _ in range(2):  # more calls tell better how long one takes
         numbers = range(batch)
         refresh(numbers)
@@ -197,19 +201,16 @@ def _warm_up(
                 command.prepare(numbers)
                 last[name], _ = _timed(command, numbers, now)
                 command.settle(numbers)
-        batch = max(batch, _count_calls(_fastest(last, batch), inputs))
+        batch = max(batch, _count_calls(last, batch, inputs))
     few = round((last[CANDIDATE] - last[WAY]) / len(numbers) * batch / max(work, 1e-9))
     return batch, min(batch, max(1, few))
 
 
-def _fastest(last: Mapping[str, float], calls: int) -> float:
-    """Return the seconds of a call of the fastest command, from the seconds of `calls` calls of each and of the way."""
-    return (min(seconds for name, seconds in last.items() if name != WAY) - last[WAY]) / calls
-
-
-def _count_calls(seconds: float, inputs: int) -> int:
-    """Return how many calls of so many seconds a batch has."""
-    return min(inputs, max(1, math.ceil(BATCH_SECONDS / max(seconds, 1e-9))))
+def _count_calls(last: Mapping[str, float], calls: int, inputs: int) -> int:
+    """Return how many calls a batch has, from the seconds of `calls` calls of each command and of the way."""
+    each = [max((seconds - last[WAY]) / calls, 1e-9) for name, seconds in last.items() if name != WAY]
+    enough, least = (math.ceil(seconds / min(each)) for seconds in (BATCH_SECONDS, SHORT_BATCH_SECONDS))
+    return min(inputs, enough, max(1, least, math.ceil(LONG_BATCH_SECONDS / max(each))))
 
 
 def _timed(command: Command, numbers: Sequence[int], now: Callable[[], float]) -> tuple[float, Turn]:
@@ -261,17 +262,20 @@ def _measurement(times, ratios, rounds, batch, bound_ms) -> Measurement:
     timings = [timing(name, seconds) for name, seconds in times.items()]
     candidate = timings[0]
     below = bound_ms is not None and candidate.median_ms < bound_ms
-    notes = [
-        f"The speed-up over {r.baseline} is uncertain: {r.low:.2f} to {r.high:.2f} after {rounds} rounds."
-        for r in ratios
-        if not r.conclusive
-    ]
+    notes = [say_uncertain(ratio, rounds) for ratio in ratios if not ratio.conclusive]
     if below:
         notes.append(
             f"{candidate.median_ms:.3g} ms is less than the {bound_ms:.3g} ms that reading the inputs and writing the "
             "output once takes: the work cannot have been done."
         )
     return Measurement(candidate, timings[1:], ratios, rounds, batch, bound_ms, below, notes)
+
+
+def say_uncertain(ratio: Ratio, rounds: int) -> str:
+    """Return the sentence on a ratio that is not conclusive."""
+    return (
+        f"The speed-up over {ratio.baseline} is uncertain: {ratio.low:.2f} to {ratio.high:.2f} after {rounds} rounds."
+    )
 
 
 # --- the device ------------------------------------------------------------------------------------------------------

@@ -61,7 +61,8 @@ class Context:
     report: shows a stage and a few words. results: of all stages, in order. process: the submission's worker. problem,
     gpu, versions: left by "contract". session, cases: by "build". trials: of the cases run up to now. differentiated:
     numbers of the inputs and names of the parameters that have a gradient, left by "gradient". canary: left by "build"
-    on a GPU. beside: the grading on the CPU, on a GPU.
+    on a GPU. beside: the grading on the CPU, on a GPU. trusted: a worker for the problem's Model that loads torch
+    meanwhile, on a GPU.
     """
 
     request: Request
@@ -80,6 +81,7 @@ class Context:
     differentiated: tuple[list[int], list[str]] = dataclasses.field(default_factory=lambda: ([], []))
     canary: Canary | None = None
     beside: RunBeside | None = None
+    trusted: sandbox.Process | None = None
 
     @property
     def device(self) -> str:
@@ -141,11 +143,12 @@ class Context:
         self.session.release_memory()
 
     def close(self) -> None:
-        """End the worker, whatever state it is in, and the grading beside."""
+        """End the workers, whatever state they are in, and the grading beside."""
         if self.beside is not None:
             self.beside.close()
-        if self.process is not None:
-            self.process.kill()
+        for process in (self.process, self.trusted):
+            if process is not None:
+                process.kill()
 
 
 def guess_problem_name(path: Path, problem_path: Path | None, folder: Path | None) -> str:

@@ -142,6 +142,7 @@ def _run_stages(context: Context) -> None:
         return
     if context.gpu:
         _carry_out(context, context.result(StageName.contract), "grader.judging.both", "begin")
+        _carry_out(context, context.result(StageName.contract), "grader.judging.worker_process", "start_trusted")
     if not _run_stage(context, StageName.build):
         return
     is_correct = _run_stage(context, StageName.correct)

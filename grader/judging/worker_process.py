@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 
-from grader.judging.context import Request
+from grader.judging.context import Context, Request
 from grader.judging.trial import Progress, Refused
 from grader.problems import exercises
 from grader.source.contract import Source
-from grader.verdict import StageName
+from grader.verdict import Stage, StageName
 from grader.worker import sandbox
 
+FREE_CORES = 4  # with fewer the compilers of both gradings need all
 PREPARING = "preparing what every build needs (once on this machine, about 30 s)"
 
 
@@ -34,6 +36,12 @@ def start_worker(
     if not sandbox.why_not():
         (_fill_cache_for_gpu if gpu else _fill_cache)(request, source.text, report)
     return request.start_process(place, source.data, gpu=gpu, builds=builds, required=required)
+
+
+def start_trusted(context: Context, _: Stage) -> None:
+    """Start what the problem's Model will be timed in, so that it loads torch while a compiler works."""
+    if (os.cpu_count() or 1) >= FREE_CORES:
+        context.trusted = sandbox.start_trusted()
 
 
 def _fill_cache(request: Request, text: str, report: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,11 @@ class Baselines(torch.nn.Module):
     def load_reference(self, model: torch.nn.Module) -> None:
         """Take the Model that the worker has made with the judge's weights."""
         self.eager = model
-        self.compiled = torch.compile(model)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The model for torch.compile, whose import takes seconds: it may not be asked for."""
+        return torch.compile(self.eager)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """Return the parameters by Model's own names."""

@@ -13,10 +13,11 @@ import torch
 from grader.judging import clock, findings
 from grader.judging.context import Context
 from grader.judging.results import skip_stage
+from grader.judging.timing import kept
 from grader.judging.timing.bench import Bench, find_bound, make_backward
 from grader.judging.timing.clocks import Clocks
 from grader.judging.timing.commands import Candidate, NoResult, NotDone, OtherFailed, order
-from grader.judging.timing.others import make_commands, make_probe, share_inputs, start_others
+from grader.judging.timing.others import EAGER, list_compared, make_commands, make_probe, share_inputs, start_others
 from grader.judging.timing.rounds import Rounds
 from grader.judging.timing.watch import Watch
 from grader.judging.trial import Finding, FindingError
@@ -34,9 +35,10 @@ def run(context: Context, stage: Stage) -> None:
     context.session.construct(trial, None)
     backward = make_backward(context, trial) if context.requires_gradient else None
     bench = Bench(context, trial, backward)
-    with contextlib.ExitStack() as stack:
-        stack.callback(_release, bench)
-        finding = _measure(bench, stage, stack)
+    try:
+        finding = _measure(bench, stage)
+    finally:
+        _release(bench)
     if finding is not None:
         raise FindingError(finding)
 
@@ -49,13 +51,10 @@ def _release(bench: Bench) -> None:
             bench.client.ask(protocol.Release(), bench.seconds)
 
 
-def _measure(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding | None:
-    """Time everything and write it into the stage. Return a finding if the submission failed meanwhile.
-
-    What must be ended or freed afterwards is put on the stack.
-    """
+def _measure(bench: Bench, stage: Stage) -> Finding | None:
+    """Time everything and write it into the stage. Return a finding if the submission failed meanwhile."""
     try:
-        return _time(bench, stage, stack)
+        return _time(bench, stage)
     except OtherFailed as error:
         _end_without_figures(stage, f"The baselines cannot be timed here: {str(error)[:400]}")
         return None
@@ -70,46 +69,74 @@ def _measure(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding
         return Finding(Reason.crash, "The program answered the grader with something that makes no sense.", [])
 
 
-def _time(bench: Bench, stage: Stage, stack: contextlib.ExitStack) -> Finding | None:
-    """Start the baselines, time everything in rounds, and write the figures into the stage."""
-    bench.report("starting the baselines")
-    others = start_others(bench, stack)
-    inputs = share_inputs(bench, others)
-    stack.callback(inputs.release)
-    inputs.map(order(bench.client, bench.prepare(inputs), bench.seconds), submission=True)
-    process = bench.context.process
-    assert process is not None and bench.context.canary is not None
-    watch = Watch(bench.context.canary, process)
-    mine = Candidate(bench.client, bench.seconds, make_probe(bench.like, stack), watch, inputs)
-    baselines, way = make_commands(bench, others, inputs, watch, stack)
-    rounds = Rounds(bench, inputs, mine, baselines, way)
-    bench.report(f"timing against {', '.join(baselines)}")
-    with Clocks() as clocks:
-        bound = find_bound(bench, inputs)
-        result = clock.measure(
-            mine, baselines, way, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
-        )
-    bench.report("checking what the timed calls computed")
-    inputs.release()
-    for command in (mine, way, *baselines.values()):  # their memory is needed
-        command.probe.release()
-        command.client.close()
+def _time(bench: Bench, stage: Stage) -> Finding | None:
+    """Time everything, or next to eager alone where the others' ratios to it are known; write the figures into the
+    stage.
+    """
+    known = kept.find(bench)
     try:
-        rounds.verify()
-    except torch.OutOfMemoryError:
-        _end_without_figures(stage, "The GPU has too little memory to compare what a timed call returned.")
+        timed = _time_in_rounds(bench, stage, known)
+    except kept.Drifted:
+        bench.report("timing everything anew, since eager takes another time than before")
+        _release(bench)
+        known, timed = None, _time_in_rounds(bench, stage, None)
+    if timed is None:
         return None
-    if watch.is_disturbed():
-        _end_without_figures(
-            stage,
-            f"Something else used the GPU during {watch.disturbed} of {watch.turns} timings of the baselines: the "
-            "submission itself after it had returned, or another program. Time again with nothing else on the GPU.",
-        )
-        return None
+    result, clocks = timed
+    if known:
+        result = known.complete(result)
+    else:
+        kept.keep(bench, result)
     _record(stage, result, clocks)
     if bench.backward:
         stage.message = f"Times of forward and backward together. {stage.message}".strip()
     return Finding(Reason.inconclusive, result.notes[-1], []) if result.below_bound else None
+
+
+def _time_in_rounds(bench: Bench, stage: Stage, known: kept.Kept | None) -> tuple[clock.Measurement, Clocks] | None:
+    """Start what the submission is compared with, and time everything in rounds. None: the stage says why not.
+
+    known: ratios to eager, which is timed alone then. Raises Drifted where they are not to be trusted.
+    """
+    compared = [EAGER] if known else list_compared(bench.context)
+    with contextlib.ExitStack() as stack:
+        bench.report("starting the baselines")
+        others = start_others(bench, compared, stack)
+        inputs = share_inputs(bench, others)
+        stack.callback(inputs.release)
+        inputs.map(order(bench.client, bench.prepare(inputs), bench.seconds), submission=True)
+        process = bench.context.process
+        assert process is not None and bench.context.canary is not None
+        watch = Watch(bench.context.canary, process)
+        mine = Candidate(bench.client, bench.seconds, make_probe(bench.like, stack), watch, inputs)
+        baselines, way = make_commands(bench, others, compared, inputs, watch, stack)
+        rounds = Rounds(bench, inputs, mine, baselines, way)
+        bench.report(f"timing against {', '.join(baselines)}")
+        with Clocks() as clocks:
+            bound = find_bound(bench, inputs)
+            result = clock.measure(
+                mine, baselines, way, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
+            )
+        if known:
+            known.check(result)
+        bench.report("checking what the timed calls computed")
+        inputs.release()
+        for command in (mine, way, *baselines.values()):  # their memory is needed
+            command.probe.release()
+            command.client.close()
+        try:
+            rounds.verify()
+        except torch.OutOfMemoryError:
+            _end_without_figures(stage, "The GPU has too little memory to compare what a timed call returned.")
+            return None
+        if watch.is_disturbed():
+            _end_without_figures(
+                stage,
+                f"Something else used the GPU during {watch.disturbed} of {watch.turns} timings of the baselines: the "
+                "submission itself after it had returned, or another program. Time again with nothing else on the GPU.",
+            )
+            return None
+        return result, clocks
 
 
 def _end_without_figures(stage: Stage, message: str) -> None:

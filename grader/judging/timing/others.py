@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 
 import torch
 
+from grader.judging.context import Context
 from grader.judging.timing.bench import Bench, count_inputs, make_inputs
 from grader.judging.timing.commands import NotDone, Other, OtherFailed, order
 from grader.judging.timing.inputs import TimedInputs
@@ -15,13 +17,15 @@ from grader.judging.timing.watch import Watch
 from grader.judging.worker_process import start_worker
 from grader.problems import exercises
 from grader.source import contract
+from grader.source.contract import Source
 from grader.verdict import spelled
 from grader.worker import baselines, protocol, sandbox
 from grader.worker.client import Client, Gone, Late, NotStarted
 
 BASELINE_S = 300.0  # for a baseline's command: torch.compile compiles in one
 REFERENCE, EAGER, COMPILED = "reference solution", "eager", "torch.compile"
-COMPARED = (REFERENCE, EAGER, COMPILED)  # eager is always one of them
+NAMES = (REFERENCE, EAGER, COMPILED)  # in the order in which they are shown
+COMPARED = NAMES  # eager is always one of them
 
 
 @dataclasses.dataclass
@@ -32,25 +36,39 @@ class Others:
     reference: Client | None
 
 
-def start_others(bench: Bench, stack: contextlib.ExitStack) -> Others:
-    """Start the workers and construct their models; the stack ends them. Raises OtherFailed."""
+def read_reference(context: Context) -> Source | None:
+    """Return the reference solution's file, if there is one."""
+    source, broken = contract.read(exercises.source_of(context.problem_name))
+    return source if broken is None else None
+
+
+def list_compared(context: Context) -> list[str]:
+    """Return the names of what a submission is timed next to: not the reference solution where it is that itself."""
+    reference = read_reference(context)
+    has_reference = reference is not None and reference.sha256 != context.source.sha256
+    return [name for name in COMPARED if name != REFERENCE or has_reference]
+
+
+def start_others(bench: Bench, compared: Sequence[str], stack: contextlib.ExitStack) -> Others:
+    """Start the workers and construct their models; the stack ends them. compared: names. Raises OtherFailed."""
     context = bench.context
-    path = exercises.source_of(context.problem_name)
-    source, broken = contract.read(path)
+    source = read_reference(context) if REFERENCE in compared else None
     reference = None
-    if REFERENCE in COMPARED and broken is None and source.sha256 != context.source.sha256:
-        process = start_worker(context.request, source, path.resolve(), context.report)
-        reference = Client(process, path.resolve(), bench.report, context.request.limits.build)
+    if source is not None:
+        path = source.path.resolve()
+        process = start_worker(context.request, source, path, context.report)
+        reference = Client(process, path, bench.report, context.request.limits.build)
         stack.callback(reference.close)
-    models = Client(sandbox.start_trusted(), context.problem.path, bench.report, context.request.limits.build)
+    process, context.trusted = context.trusted or sandbox.start_trusted(), None
+    models = Client(process, context.problem.path, bench.report, context.request.limits.build)
     stack.callback(models.close)
     try:
         _construct(bench, models, baselines.SOURCE, str(context.problem.path.resolve()))
     except (NotStarted, NotDone, Gone, Late) as error:
         raise OtherFailed(getattr(getattr(error, "reply", None), "message", str(error))) from None
-    if reference is not None:
+    if source is not None and reference is not None:
         try:
-            _construct(bench, reference, source.text, str(path.resolve()))
+            _construct(bench, reference, source.text, str(path))
         except (NotStarted, NotDone, Gone, Late):
             reference = None
     return Others(models, reference)
@@ -85,7 +103,12 @@ def share_inputs(bench: Bench, others: Others) -> TimedInputs:
 
 
 def make_commands(
-    bench: Bench, others: Others, inputs: TimedInputs, watch: Watch, stack: contextlib.ExitStack
+    bench: Bench,
+    others: Others,
+    compared: Sequence[str],
+    inputs: TimedInputs,
+    watch: Watch,
+    stack: contextlib.ExitStack,
 ) -> tuple[dict[str, Other], Other]:
     """Return the baselines that run here, and eager once more: what the way to it takes is subtracted.
 
@@ -94,7 +117,7 @@ def make_commands(
     clients = {REFERENCE: others.reference, EAGER: others.models, COMPILED: others.models}
     models = {EAGER: baselines.EAGER, COMPILED: baselines.COMPILED}
     found: dict[str, Other] = {}
-    for name in COMPARED:
+    for name in compared:
         client = clients[name]
         if client is None:
             continue

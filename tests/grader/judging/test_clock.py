@@ -172,7 +172,7 @@ def test_the_trusted_worker_works_as_long_as_the_candidate(seconds, calls):
     """Are its calls so many that they take what the candidate's batch takes, and no more than there are?"""
     world = World()
     way = world.command("way", seconds)
-    found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 6e-3)}, 24, way)
+    found = measured(world, world.command("mine", 1.01e-3), {"eager": world.command("eager", 2.9e-3)}, 24, way)
     assert found.batch == 20
     assert way.calls == min(calls, found.batch)
     assert [len(batch) for batch in way.batches[-found.rounds :]] == [found.batch] * found.rounds
@@ -234,6 +234,28 @@ def test_long_calls_go_one_at_a_time():
     """Is a batch no longer than the clock needs?"""
     world = World()
     assert measured(world, world.command("mine", 0.02), {"eager": world.command("eager", 0.03)}).batch == 1
+
+
+@pytest.mark.parametrize("slow", ["mine", "eager"])
+@pytest.mark.parametrize("times, batch", [(2.9, 20), (10, 6), (100, 5)])
+def test_a_slow_command_does_not_make_the_rounds_long(slow, times, batch):
+    """Is a batch of 20 ms shortened where the other command takes much longer, but not to less than 5 ms?"""
+    world = World()
+    seconds = {"mine": 1.01e-3, "eager": 1.01e-3} | {slow: times * 1.01e-3}
+    commands = {name: world.command(name, one) for name, one in seconds.items()}
+    found = measured(world, commands["mine"], {"eager": commands["eager"]}, 24)
+    assert found.batch == batch
+
+
+def test_the_seconds_of_each_round_are_kept():
+    """Can ratios between the baselines be made of what is returned?"""
+    world = World()
+    baselines = {"eager": world.command("eager", 6e-3), "compiled": world.command("compiled", 3e-3)}
+    found = measured(world, world.command("mine", 2e-3), baselines)
+    assert clock.ratio("", found.seconds["compiled"], found.seconds["eager"]).speedup == pytest.approx(0.5)
+    assert {name: len(seconds) for name, seconds in found.seconds.items()} == dict.fromkeys(
+        (clock.CANDIDATE, "eager", "compiled"), found.rounds
+    )
 
 
 def test_a_time_below_the_bound_is_a_finding():

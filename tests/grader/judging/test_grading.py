@@ -12,6 +12,7 @@ from rich.console import Console
 
 from grader.judging import grading
 from grader.judging.grading import grade
+from grader.paths import kept_ratios
 from grader.problems.cases import ProblemError
 from grader.reports import terminal
 from grader.verdict import EXPLANATIONS, Outcome, Reason, Stage, StageName, Status
@@ -211,6 +212,26 @@ def test_on_a_gpu_a_right_submission_is_timed_beside_eager(tmp_path, problem):
     assert verdict.outcome is Outcome.passed
     names = [measurement.name for measurement in verdict.stage("fast").measurements]
     assert {"this submission", "eager", "speed-up over eager"} <= set(names)
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_ratios_of_the_baselines_are_kept(tmp_path, problem, monkeypatch):
+    """Are they measured once, used for another file of the problem, and measured anew where eager has changed?"""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path, said, found = tmp_path / "scaling.py", [], []
+    for comment in ("first", "second", "third"):
+        if comment == "third":
+            (file,) = kept_ratios().iterdir()
+            file.write_text(re.sub(r'(?<="eager_ms":)', "1", file.read_text()))  # at least ten times as long
+        path.write_text(f"# {comment}\n{RIGHT}")
+        verdict = grade(path, problem, device="cuda", seed=1, progress=lambda _, text: said.append(text))
+        assert verdict.outcome is Outcome.passed, shown(verdict)
+        found.append({each.name: each.value for each in verdict.stage("fast").measurements})
+        assert ("measured on" in verdict.stage("fast").message) == (comment == "second")
+        assert any("anew" in text for text in said) == (comment == "third")
+    for one in ("torch.compile", "speed-up over torch.compile"):
+        assert found[1][one] == pytest.approx(found[0][one], rel=0.1)
+        assert found[2][one] == pytest.approx(found[0][one], rel=0.1)
 
 
 @pytest.mark.gpu
