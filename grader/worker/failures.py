@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import traceback
 from collections.abc import Sequence
 
@@ -25,6 +24,7 @@ from grader.worker.messages import (
     Note,
 )
 from simt.runtime.torch_replaced import has_gpu
+from simt.toolchain.diagnostics import read_load_error
 
 NAME = MAX_NAME - MAX_CUT  # characters of a name
 
@@ -102,10 +102,8 @@ def _specify(failure: Failure, error: BaseException) -> None:
         failure.message = f"{simt.NoGpu('This call')} torch says: {failure.message}"
     elif isinstance(error, RuntimeError) and "CUDA" in failure.message:
         _add_cuda_reason(failure)
-    elif isinstance(error, ImportError) and "undefined symbol" in failure.message:
+    elif isinstance(error, ImportError) and (message := read_load_error(failure.message)):
         failure.reason = "link_error"
-        name = demangle(failure.message.split("undefined symbol:")[1].split()[0])
-        message = f"`{name}` is declared and called, but no source defines it."
         failure.notes = [Note("", None, "error", shorten(message, MAX_NOTE), "")]
     elif isinstance(error, SystemExit):
         code = repr(error.code) if isinstance(error.code, str | int) else failure.message
@@ -164,15 +162,6 @@ def bound_line(line: int) -> int:
 def _position(values: Sequence[int] | None) -> list[int] | None:
     """Return the (x, y, z) of a block or a thread; None for anything else."""
     return [int(value) for value in values] if values is not None and len(values) == 3 and min(values) >= 0 else None
-
-
-def demangle(symbol: str) -> str:
-    """Return `run(at::Tensor)` for _Z3runN2at6TensorE."""
-    with contextlib.suppress(OSError, AttributeError):
-        function = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
-        function.restype = ctypes.c_char_p
-        return (function(symbol.encode(), None, None, None) or symbol.encode()).decode()
-    return symbol
 
 
 def describe_findings(report: simt.Report) -> list[Found]:

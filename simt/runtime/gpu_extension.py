@@ -10,12 +10,13 @@ from typing import Any
 
 import torch
 
-from simt.errors import NoCompiler
+from simt.errors import Diagnostic, LinkError, NoCompiler
 from simt.gpu import build
 from simt.gpu.items import NotSplit
 from simt.runtime.extension import filter_flags, list_functions, list_sources, load_binder, stock_load_inline
 from simt.toolchain import cache
 from simt.toolchain.compilers import find_cpp_library
+from simt.toolchain.diagnostics import read_load_error
 from simt.toolchain.units import Sources
 
 # How each extension of this process was built, by name: "split", or "nvcc: " and why it could not be split.
@@ -96,13 +97,15 @@ def _load(sources: Sources, cuda_flags: list[str], verbose: bool) -> Any:
         print(f"simt: {sources.name}: {'compiled' if built.compiled else 'unchanged'}", file=sys.stderr)
     path = str(built.path / "extension.so")
     binder = load_binder()  # it loads simt's runtime, which extensions without a module need, too
-    if not sources.is_module:
-        torch.ops.load_library(path)
-        _hand_over(path, built)
-        return path
     try:
+        if not sources.is_module:
+            torch.ops.load_library(path)
+            _hand_over(path, built)
+            return path
         bound = binder.load(path, 0, None)
-    except ImportError as error:
+    except (ImportError, OSError) as error:
+        if missing := read_load_error(f"{error} {error.__cause__}"):
+            raise LinkError([Diagnostic("", 0, 0, "error", missing)]) from None
         raise cache.make_unusable_error(str(error)) from None
     _hand_over(path, built)
     module = types.ModuleType(sources.name)

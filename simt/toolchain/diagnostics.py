@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import re
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -149,11 +151,32 @@ def read_link_errors(output: str) -> list[str]:
         twice = re.search(r"multiple definition of [`'](.+?)'", text)
         library = re.search(r"cannot find ([^:\s]+)", text)
         if undefined and undefined[1] != "simt_functions":
-            found.append(
-                f"`{undefined[1]}` is declared and called, but no source defines it with exactly these parameter types."
-            )
+            found.append(_describe_undefined(undefined[1]))
         elif twice:
             found.append(f"`{twice[1]}` is defined in more than one source. Keep one definition.")
         elif library:
             found.append(f"extra_ldflags= names {library[1]}, which was not found. Check the name and the -L folder.")
     return list(dict.fromkeys(found))
+
+
+def read_load_error(message: str) -> str:
+    """Return the sentence for a symbol that the dynamic linker did not find; empty for any other message of it."""
+    found = re.search(r"undefined symbol: (\w+)", message)
+    if not found:
+        return ""
+    return (
+        f"`{demangle(found[1])}` is declared and called, but no source defines it with exactly these parameter types."
+    )
+
+
+def _describe_undefined(name: str) -> str:
+    return f"`{name}` is declared and called, but no source defines it with exactly these parameter types."
+
+
+def demangle(symbol: str) -> str:
+    """Return `run(at::Tensor)` for _Z3runN2at6TensorE."""
+    with contextlib.suppress(OSError, AttributeError):
+        function = ctypes.CDLL("libstdc++.so.6").__cxa_demangle
+        function.restype = ctypes.c_char_p
+        return (function(symbol.encode(), None, None, None) or symbol.encode()).decode()
+    return symbol

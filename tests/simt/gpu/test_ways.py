@@ -5,9 +5,11 @@ import sys
 
 import pytest
 
-from simt.errors import CompileError, Diagnostic, NoCompiler
+from simt.errors import CompileError, Diagnostic, LinkError, NoCompiler
+from simt.gpu.build import Built
 from simt.gpu.items import NotSplit
 from simt.runtime import gpu_extension
+from simt.toolchain.compilers import find_compiler
 
 
 @pytest.fixture
@@ -33,6 +35,18 @@ def test_nvcc_takes_what_cannot_be_split(build, error):
 def test_a_mistake_is_not_compiled_again(build):
     with pytest.raises(CompileError, match="no such name"):
         build(CompileError([Diagnostic("cuda_sources", 1, 1, "error", "no such name")]))
+
+
+@pytest.mark.parametrize("is_module", [True, False])
+def test_a_function_that_no_source_defines_is_a_mistake_of_the_sources(tmp_path, monkeypatch, is_module):
+    """Is it named, as where the CPU's linker finds it, although only the dynamic linker does here?"""
+    text = 'int scaled(int, float*); extern "C" int use() { return scaled(1, nullptr); }'
+    command = [find_compiler()[0], "-shared", "-fPIC", "-x", "c++", "-", "-o", str(tmp_path / "extension.so")]
+    subprocess.run(command, input=text, text=True, check=True)
+    monkeypatch.setattr(gpu_extension.build, "build", lambda *_: Built(tmp_path, None, 1))
+    monkeypatch.setattr(gpu_extension, "name_architecture", lambda: "sm_90")
+    with pytest.raises(LinkError, match=r"`scaled\(int, float\*\)` is declared and called, but no source defines it"):
+        gpu_extension.load_inline("undefined", "", "int x;", functions=[], is_python_module=is_module)
 
 
 FRESH = """
