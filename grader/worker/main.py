@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import resource
 import socket
@@ -69,6 +70,8 @@ def main(arguments: list[str]) -> None:
     _report_builds(worker, gpu)
     if monitor:
         _obey(monitor)
+    gc.freeze()  # bootstrap has disabled it: what was loaded is not garbage, now or later
+    gc.enable()
     worker.serve()
 
 

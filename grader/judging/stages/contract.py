@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grader.judging.context import Context
+from grader.judging.loading import uncollected
 from grader.judging.trial import Finding, FindingError, Refused
 from grader.judging.worker_process import start_worker
 from grader.problems import exercises
@@ -34,7 +35,8 @@ def run(context: Context, stage: Stage) -> None:
         raise Refused(str(error)) from None
     except sandbox.SubmissionChanged:
         _require(context, Broken(Reason.unreadable, f"{request.path} {CHANGED}"))
-    with sandbox.undisturbed():  # loads torch, which cannot be loaded again once that was interrupted
+    # This loads torch, which cannot be loaded again once that was interrupted.
+    with sandbox.undisturbed(), uncollected():
         from grader.problems import problem as problems
 
     assert tree is not None  # it parses
