@@ -30,7 +30,7 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
     Raises Unsupported for a launch inside a kernel.
     """
     for start, i, closing, end in find_launches(tokens, source):
-        token, arguments = tokens[i], find_next(tokens, closing)
+        token = tokens[i]
         if any(a < i < b for a, b in source.bodies):
             message = (
                 "Launching a kernel from a kernel (dynamic parallelism) cannot run on the CPU. Launch it from the host."
@@ -41,10 +41,13 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
         typed = typed or (kernel is None and _is_variable(tokens, start, i))
         in_macro = name in _find_macro_parameters(tokens, source.directives.get(i, -1))
         name = f"#{name}" if in_macro else f'"{name}"'  # the macro's argument is the kernel's name
-        given = split_at_commas(tokens[arguments + 1 : end])
-        _replace_null_pointers(given, kernel)
-        if kernel and 0 < len(kernel.parameters) - len(given) <= kernel.defaults:
-            typed = False  # only a call by the kernel's own name fills in default values
+        if end == closing:
+            typed = typed and not (kernel and kernel.defaults)  # as many arguments as its users give it
+        else:
+            given = split_at_commas(tokens[find_next(tokens, closing) + 1 : end])
+            _replace_null_pointers(given, kernel)
+            if kernel and 0 < len(kernel.parameters) - len(given) <= kernel.defaults:
+                typed = False  # only a call by the kernel's own name fills in default values
         for t in tokens[start:i]:
             t.kind, t.text = "space", ""
         head = breaks + _format_launch_head(expression, name, kernel, typed, source.label, line)
@@ -54,7 +57,7 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
 
 def find_launches(tokens: list[Token], source: Source) -> Iterator[tuple[int, int, int, int]]:
     """Yield, for every `kernel<<<grid, block>>>(arguments)`, the indices of its first token, of the <<<, of the >>> and
-    of the last parenthesis.
+    of the last parenthesis. For a macro that ends with >>>, whose users write the arguments, the last two are the same.
 
     tokens: a copy of the source's tokens. A macro for `<<<grid, block>>>` loses its angle brackets: where it is used,
     the indices are those of its name and of its end. What is no whole launch is left to the compiler.
@@ -62,14 +65,17 @@ def find_launches(tokens: list[Token], source: Source) -> Iterator[tuple[int, in
     macros = _open_configuration_macros(tokens, source)
     for i, token in enumerate(tokens):
         if token.text == "<<<" and token.kind == "mark":
-            closing = _find_launch_end(tokens, i)
+            closing = _find_launch_end(tokens, source, i)
         elif token.text in macros and token.kind == "word" and source.directives.get(i) != macros[token.text]:
             closing = _find_invocation_end(tokens, i, macros[token.text])
         else:
             continue
         start = _find_expression_start(tokens, i)
         arguments = find_next(tokens, closing) if closing > 0 else -1
-        end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
+        if closing > 0 and _ends_macro(tokens, source, closing):
+            end = closing
+        else:
+            end = find_closing(tokens, arguments) if get_text(tokens, arguments) == "(" else -1
         if start >= 0 and end >= 0:
             yield start, i, closing, end
 
@@ -113,19 +119,28 @@ def _find_invocation_end(tokens: list[Token], i: int, define: int) -> int:
     return find_closing(tokens, opening) if get_text(tokens, opening) == "(" else -1
 
 
-def _find_launch_end(tokens: list[Token], i: int) -> int:
+def _ends_macro(tokens: list[Token], source: Source, i: int) -> bool:
+    """Return whether the token at i is the last one of a directive."""
+    start = source.directives.get(i)
+    return start is not None and source.directives.get(find_next(tokens, i)) != start
+
+
+def _find_launch_end(tokens: list[Token], source: Source, i: int) -> int:
     """Return the index of the >>> that closes the <<< at i, or -1."""
-    depth = 0
+    depth, directive = 0, source.directives.get(i)
     for j in range(i + 1, len(tokens)):
         text = tokens[j].text
+        if source.directives.get(j) != directive and directive is not None:
+            return -1
         if tokens[j].kind != "mark":
             continue
         if text in "([{":
             depth += 1
         elif text in ")]}":
             depth -= 1
-        elif text == ">>>" and depth == 0 and get_text(tokens, find_next(tokens, j)) == "(":
-            return j
+        elif text == ">>>" and depth == 0:
+            if get_text(tokens, find_next(tokens, j)) == "(" or _ends_macro(tokens, source, j):
+                return j
         elif text == ";" and depth == 0:
             return -1
     return -1

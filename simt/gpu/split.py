@@ -382,6 +382,8 @@ def _rewrite_launches(tokens: list[Token], source: Source, items: list[Item]) ->
     for start, opening, closing, end in find_launches(tokens, source):
         if any(a <= opening < b for a, b in inside):
             raise NotSplit(f"a kernel launches a kernel (line {tokens[opening].line})")
+        if end == closing:
+            raise NotSplit(f"the macro in line {tokens[opening].line} ends with a launch without its arguments")
         expression = "".join(" " if t.kind == "comment" else t.text for t in tokens[start:opening])
         breaks = keep_newlines(tokens[start:opening])
         for t in tokens[start:opening]:

@@ -198,6 +198,110 @@ def test_spaced_launches_macros_and_branches_that_are_left_out(simt):
     )
 
 
+SHARED_MACROS = r"""
+#include <cstdio>
+#define DYNAMIC(T, n) extern T __shared__ n[]
+#define WITH_END(T, n) extern __shared__ T n[];
+#define TILE(T, n, size) \
+  __shared__ T n[size]  // rows of a warp
+#define MANY(T, ...) __shared__ T __VA_ARGS__
+#define USUAL TILE(int, tile, 32)
+#define KERNEL(name, T) \
+  __global__ void name(T* x) { \
+    USUAL; \
+    tile[threadIdx.x] = x[threadIdx.x]; \
+    __syncthreads(); \
+    x[threadIdx.x] = tile[31 - threadIdx.x]; \
+  }
+KERNEL(reverse, int)
+__global__ void shift(int* x) {
+  DYNAMIC(int, s);
+  USUAL;
+  MANY(int, a[32],
+       b[4][8]);
+  s[threadIdx.x] = x[threadIdx.x];
+  a[threadIdx.x] = tile[threadIdx.x] = 100;
+  b[threadIdx.x / 8][threadIdx.x % 8] = __LINE__;
+  __syncthreads();
+  x[threadIdx.x] = s[(threadIdx.x + 1) % 32] + a[31 - threadIdx.x] + tile[31 - threadIdx.x] + b[0][1];
+}
+__global__ void twice(int* x) {
+  WITH_END(int, all)
+  all[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = 2 * all[threadIdx.x ^ 1];
+}
+int main() {
+  int* x;
+  cudaMallocManaged(&x, 128);
+  for (int i = 0; i < 32; i++) x[i] = i;
+  reverse<<<1, 32>>>(x);
+  shift<<<1, 32, 128>>>(x);
+  twice<<<1, 32, 128>>>(x);
+  cudaDeviceSynchronize();
+  printf("%d %d\n", x[0], x[31]);
+  cudaFree(x);
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_macros_that_declare_shared_memory(simt, command):
+    """Are they what they stand for, with lines as they were? 31 - i, then that of i + 1 with 200 and a line, twice."""
+    line = SHARED_MACROS[: SHARED_MACROS.index("__LINE__")].count("\n") + 1
+    done = simt(command, "a.cu", files={"a.cu": SHARED_MACROS})
+    assert (done.stdout, done.returncode) == (f"{2 * (229 + line)} {2 * (200 + line)}\n", 0), done.stderr
+
+
+def test_an_index_in_such_an_array_is_checked(simt):
+    text = SHARED_MACROS.replace("tile[31 - threadIdx.x] + b", "tile[32 - threadIdx.x] + b")
+    done = simt("check", "a.cu", files={"a.cu": text})
+    line = text[: text.index("tile[32 -")].count("\n") + 1
+    assert done.returncode == 1 and f"out_of_bounds: a.cu, line {line}, kernel shift" in done.stderr
+    assert "`tile`" in done.stderr
+
+
+OPEN_LAUNCHES = r"""
+#include <cstdio>
+#define RUN(k) k<<<1, 32>>>
+#define RUN1(k, a) k<<<1, 32>>>(a)
+#define GO add<<<1, 32>>>
+#define SIZED(k, n) \
+  k<<<(n) >> 5, \
+      32>>>
+#define WHOLE(k, grid, block, ...) do { k<<<grid, block>>>(__VA_ARGS__); cudaDeviceSynchronize(); } while (0)
+__global__ void add(int* x, int v = 7) { x[threadIdx.x] += v; }
+template <int N> __global__ void add_constant(int* x) { x[threadIdx.x] += N; }
+int main() {
+  int* x;
+  cudaMallocManaged(&x, 32 * sizeof(int));
+  cudaMemset(x, 0, 32 * sizeof(int));
+  RUN(add)(x, 1);
+  RUN1(add_constant<10>, x);
+  GO(x);
+  GO(x, 100);
+  SIZED(add, 32)(x, 1000);
+  WHOLE((add_constant<10000>), dim3(1, 1), 32, x);
+  RUN(add_constant<100000>)(x);
+  cudaDeviceSynchronize();
+  printf("%d\n", x[31]);
+  cudaFree(x);
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_macros_that_end_with_the_marks_of_a_launch(simt, command):
+    """Do they launch what their users name, with the arguments that their users write behind them?"""
+    done = simt(command, "a.cu", files={"a.cu": OPEN_LAUNCHES})
+    assert (done.stdout, done.returncode) == ("111118\n", 0), done.stderr
+
+
+def test_an_open_launch_in_a_macro_does_not_hide_a_mistake_behind_it(simt):
+    done = simt("run", "a.cu", files={"a.cu": OPEN_LAUNCHES.replace("k<<<1, 32>>>(a)", "k<<<1, 32>>(a)")})
+    assert done.returncode == 3 and "a.cu, line 4: A launch is kernel<<<grid, block>>>(arguments)." in done.stderr
+
+
 MACROS = r"""
 #include <cstdio>
 #include <cuda_runtime.h>

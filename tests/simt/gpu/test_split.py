@@ -210,6 +210,7 @@ def test_what_each_side_sees():
         ('#include "own.cuh"\n__global__ void k() {}', "own.cuh"),
         ("__global__ void k() {}\n__global__ void m() { k<<<1, 1>>>(); }", "line 2"),
         ("__managed__ int n;", "managed"),
+        ("__global__ void k() {}\n#define RUN(k) k<<<1, 1>>>\nvoid f() { RUN(k)(); }", "macro in line 2"),
         ("#define K(n) __global__ void n() {}\nK(a)\nK(b)", "macro K"),
         ("#ifdef A\n__global__ void k() {\n#else\n__global__ void k(int) {\n#endif\n}", "line 2"),
         ("#ifdef __CUDACC__\n#endif\n__global__ void k() {}", "nvcc"),
