@@ -200,6 +200,38 @@ SIMT_INLINE cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t target, size_t to_x
   return simt::copy_rows(to, from, width, height, 1, cudaMemcpyDeviceToDevice);
 }
 
+// The deprecated copies of a number of bytes, which go on in the next row.
+namespace simt {
+inline char* bytes_of(cudaArray_const_t array, size_t x, size_t y, size_t count) {
+  const size_t first = y * array->row_bytes() + x;
+  return first + count > array->rows() * array->row_bytes() ? nullptr : array->data + first;
+}
+}  // namespace simt
+SIMT_INLINE cudaError_t cudaMemcpyToArray(cudaArray_t array, size_t x, size_t y, const void* source, size_t count,
+                                          cudaMemcpyKind kind) {
+  char* const to = simt::bytes_of(array, x, y, count);
+  return to ? simt::copy_rows({to, count, 0}, {(char*)source, count, 0}, count, 1, 1, kind) : simt::outside_array();
+}
+SIMT_INLINE cudaError_t cudaMemcpyFromArray(void* target, cudaArray_const_t array, size_t x, size_t y, size_t count,
+                                            cudaMemcpyKind kind) {
+  char* const from = simt::bytes_of(array, x, y, count);
+  return from ? simt::copy_rows({(char*)target, count, 0}, {from, count, 0}, count, 1, 1, kind) : simt::outside_array();
+}
+SIMT_INLINE cudaError_t cudaMemcpyToArrayAsync(cudaArray_t array, size_t x, size_t y, const void* source, size_t count,
+                                               cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpyToArray(array, x, y, source, count, kind);
+}
+SIMT_INLINE cudaError_t cudaMemcpyFromArrayAsync(void* target, cudaArray_const_t array, size_t x, size_t y,
+                                                 size_t count, cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpyFromArray(target, array, x, y, count, kind);
+}
+SIMT_INLINE cudaError_t cudaMemcpyArrayToArray(cudaArray_t target, size_t to_x, size_t to_y, cudaArray_const_t source,
+                                               size_t x, size_t y, size_t count,
+                                               cudaMemcpyKind = cudaMemcpyDeviceToDevice) {
+  char* const from = simt::bytes_of(source, x, y, count);
+  return from ? cudaMemcpyToArray(target, to_x, to_y, from, count, cudaMemcpyDeviceToDevice) : simt::outside_array();
+}
+
 struct cudaMemcpy3DParms {
   cudaArray_t srcArray;
   cudaPos srcPos;

@@ -174,7 +174,6 @@ def test_pools_streams_and_host_functions(simt, command):
     [
         ("cudaThreadSynchronize();", "cudaDeviceSynchronize()"),
         ("cudaThreadExit();", "cudaDeviceReset()"),
-        ("cudaMemcpyToArray(a, 0, 0, p, 4, k);", "cudaMemcpy2DToArray()"),
         ("cudaBindTexture(0, t, p, 4);", "cudaResourceTypeLinear"),
     ],
 )

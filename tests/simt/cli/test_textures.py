@@ -349,3 +349,38 @@ def test_layers_of_rows_pitched_memory_and_cubemaps(simt):
     done = simt("run", "a.cu", files={"a.cu": OTHER_SHAPES})
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 3 5 \n0 5 5\n" + 2 * f"{' '.join(map(str, cube))} {cube[0]}\n"
+
+
+BYTES = (
+    CHECK
+    + r"""
+int main() {
+  float h[15], got[15];
+  for (int i = 0; i < 15; ++i) h[i] = i;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  cudaArray_t a, b;
+  CHECK(cudaMallocArray(&a, &format, 5, 3));
+  CHECK(cudaMallocArray(&b, &format, 5, 3));
+  CHECK(cudaMemcpyToArray(a, 0, 0, h, sizeof h, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpyArrayToArray(b, 0, 0, a, 0, 0, sizeof h));
+  CHECK(cudaMemcpyToArrayAsync(b, 4 * 4, 0, h, 3 * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpyFromArray(got, b, 0, 0, sizeof got, cudaMemcpyDeviceToHost));
+  for (float v : got) printf("%g ", v);
+  CHECK(cudaMemcpyFromArrayAsync(got, b, 2 * 4, 2, 3 * 4, cudaMemcpyDeviceToHost));
+  printf("%g %g\n", got[0], got[2]);
+  printf("%s ", cudaGetErrorName(cudaMemcpyToArray(b, 4, 0, h, sizeof h, cudaMemcpyHostToDevice)));
+  printf("%s\n", cudaGetErrorName(cudaMemcpyFromArray(got, b, 0, 3, 4, cudaMemcpyDeviceToHost)));
+  cudaFreeArray(a);
+  cudaFreeArray(b);
+}
+"""
+)
+
+
+def test_copies_of_bytes_go_on_in_the_next_row(simt):
+    """Do the deprecated copies of CUDA 13 write a run of bytes, and refuse what ends behind the array?"""
+    done = simt("run", "a.cu", files={"a.cu": BYTES})
+    expected = np.arange(15)
+    expected[4:7] = [0, 1, 2]
+    values = " ".join(map(str, [*expected, 12, 14]))
+    assert (done.stdout, done.stderr) == (f"{values}\ncudaErrorInvalidValue cudaErrorInvalidValue\n", "")
