@@ -73,6 +73,14 @@ def explain_unrequired(finding: Finding) -> Finding:
     return dataclasses.replace(finding, message=finding.message + message)
 
 
+def explain_accidental(finding: Finding) -> str:
+    """Return what is said of a wrong gradient that neither the problem asks for nor the submission computes."""
+    return (
+        "This problem asks for no gradient. The result carries one, of PyTorch's operators around the kernels, and it "
+        f"is wrong: do not train with this module. {finding.message}"
+    )
+
+
 def translate_shape_error(finding: Finding) -> Finding:
     """Return a finding with torch's message on a gradient's shape in plainer words; any other finding unchanged."""
     match = INVALID.search(finding.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import torch
 
@@ -27,6 +28,9 @@ from grader.worker.exchange import GpuMemory, same_bits
 
 # What the checks may explain.
 VALUE_REASONS = {Reason.wrong_gradient, Reason.non_finite, Reason.not_written, Reason.low_precision}
+
+# What is wrong with a gradient alone.
+GRADIENT_REASONS = {*VALUE_REASONS, Reason.missing_gradient, Reason.gradient_shape}
 
 # Exceptions of a submission that needs no gradient. A caller who wants one gets the exception, not a wrong gradient.
 REFUSALS = {Reason.exception: "forward cannot run with one", Reason.backward_exception: "backward does not run"}
@@ -63,10 +67,21 @@ def run(context: Context, stage: Stage) -> None:
             return
     if found:
         finding = pick_clearest(found)
+        if not context.requires_gradient and _is_accidental(finding, context.source.text):
+            stage.cases.clear()
+            skip_stage(stage, None, gradient_messages.explain_accidental(finding))
+            return
         fail_stage(stage, finding if context.requires_gradient else gradient_messages.explain_unrequired(finding))
         context.observer.stage_failed(stage, context.problem, context.trials)
     elif not any(case.status is Status.passed for case in stage.cases):
         skip_stage(stage, None, stage.message or "No case of this problem asks for a gradient.")
+
+
+def _is_accidental(finding: Finding, text: str) -> bool:
+    """Return whether a wrong gradient is one that the submission does not claim: it has no backward of its own, and
+    autograd computes one of the PyTorch operators around its kernels.
+    """
+    return finding.reason in GRADIENT_REASONS and not re.search("backward|autograd", text)
 
 
 def _run_cases(context: Context, stage: Stage, found: list[Finding]) -> None:

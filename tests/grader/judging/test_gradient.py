@@ -245,6 +245,11 @@ def test_a_weight_under_another_name_is_told(judged):
             "asks for no gradient; one reaches some of Model's weights and inputs, but not `x`",
         ),
         (
+            forward("return x * self.scale + (x * self.scale * 0.0).detach() + (x - x.detach())"),
+            "asks for no gradient. The result carries one, of PyTorch's operators around the kernels, and it is wrong: "
+            "do not train with this module. The gradient of `x`",
+        ),
+        (
             forward("return torch.mul(x, self.scale, out=torch.empty_like(x))"),
             "asks for no gradient, and forward cannot run with one",
         ),
