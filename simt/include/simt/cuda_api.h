@@ -301,22 +301,19 @@ template <class F>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, F* kernel) {
   *attributes = {};
   attributes->sharedSizeBytes = (size_t)simt::static_shared((const void*)kernel);
-  attributes->maxThreadsPerBlock = 1024;
-  attributes->maxDynamicSharedSizeBytes = (int)simt::device().shared_per_block;
+  attributes->maxThreadsPerBlock = simt::most_threads((const void*)kernel);
+  attributes->maxDynamicSharedSizeBytes = simt::device().shared_per_block - (int)attributes->sharedSizeBytes;
   attributes->ptxVersion = attributes->binaryVersion = simt::device().major * 10 + simt::device().minor;
   return cudaSuccess;
 }
 
-// Considers threads, blocks and dynamic shared memory; registers are not known here.
 template <class F>
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F*, int threads, size_t dynamic_shared) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F* kernel, int threads, size_t dynamic_shared) {
   if (threads < 1) return simt::failed(cudaErrorInvalidValue, "a block has at least one thread");
-  const simt::Device& d = simt::device();
-  const long long by_threads = d.threads_per_multiprocessor / ((threads + 31) / 32 * 32);
-  const long long by_shared = d.shared_per_multiprocessor / ((long long)dynamic_shared + 1024);  // CUDA reserves 1 KiB
-  long long count = by_threads < by_shared ? by_threads : by_shared;
-  if (count > d.blocks_per_multiprocessor) count = d.blocks_per_multiprocessor;
-  *blocks = threads > 1024 || (long long)dynamic_shared > d.shared_per_block_optin ? 0 : (int)count;
+  const auto* function = (const void*)kernel;
+  const long long shared = simt::static_shared(function) + (long long)dynamic_shared;
+  const bool fits = threads <= simt::most_threads(function) && shared <= simt::device().shared_per_block_optin;
+  *blocks = fits ? simt::resident_blocks(threads, shared) : 0;
   return cudaSuccess;
 }
 // Returns the largest block size with the most threads on a multiprocessor, and the blocks that fill the device once.
@@ -325,8 +322,9 @@ template <class F, class S>
 cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, F* kernel, S dynamic_shared,
                                                            int limit = 0) {
   int best = 0;
-  for (int threads = limit > 0 && limit < 1024 ? (limit + 31) / 32 * 32 : 1024; threads >= 32; threads -= 32) {
-    const int size = limit > 0 && threads > limit ? limit : threads;
+  const int bound = simt::most_threads((const void*)kernel), most = limit > 0 && limit < bound ? limit : bound;
+  for (int threads = (most + 31) / 32 * 32; threads >= 32; threads -= 32) {
+    const int size = threads > most ? most : threads;
     int blocks = 0;
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, size, (size_t)dynamic_shared(size));
     if (blocks * size <= best) continue;

@@ -54,6 +54,10 @@ SIMT_API const char* transfer_problem(const char* call, const void* target, bool
 SIMT_API void note_symbol(const void* variable,
                           std::size_t bytes);  // the host has got the address of a __device__ variable
 SIMT_API long long static_shared(const void* function);  // bytes of a kernel's __shared__ arrays, 0 if not known
+SIMT_API int most_threads(const void* function);  // of a block, by __launch_bounds__
+// Blocks of so many threads and bytes of shared memory, static and dynamic, that a multiprocessor holds at once.
+// Registers are not known here.
+SIMT_API int resident_blocks(unsigned long long threads, unsigned long long shared);
 SIMT_API void allow_shared(const void* function, int bytes);  // cudaFuncSetAttribute(MaxDynamicSharedMemorySize)
 
 }  // namespace simt

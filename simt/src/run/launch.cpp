@@ -145,6 +145,14 @@ long long static_shared(const void* function) {
   return bytes;
 }
 
+int most_threads(const void* function) {
+  const auto code = reinterpret_cast<std::uintptr_t>(function);
+  const Module* module = module_of(code);
+  if (!module) return max_threads;
+  const auto head = module->heads.find(code);
+  return head != module->heads.end() && head->second.max_threads ? head->second.max_threads : max_threads;
+}
+
 int try_launch(const Launch& given) {
   if (errors.sticky) return errors.failed;
   Launch launch = given;

@@ -102,13 +102,8 @@ std::string shared_problem(const Launch& launch, std::size_t fixed) {
 
 // Returns the problem of a cooperative launch whose blocks cannot all be resident at once, or an empty string.
 std::string residence_problem(const Launch& launch, std::size_t fixed) {
-  const std::size_t all = fixed + launch.config.shared;
-  const auto by_threads =
-      static_cast<unsigned long long>(device().threads_per_multiprocessor) / volume_of(launch.config.block);
-  const auto by_shared = all ? static_cast<unsigned long long>(device().shared_per_multiprocessor) / all : ~0ull;
-  const auto resident =
-      std::min({by_threads, by_shared, static_cast<unsigned long long>(device().blocks_per_multiprocessor)}) *
-      static_cast<unsigned long long>(device().multiprocessors);
+  const int each = resident_blocks(volume_of(launch.config.block), fixed + launch.config.shared);
+  const auto resident = static_cast<unsigned long long>(each) * device().multiprocessors;
   const unsigned long long blocks = volume_of(launch.config.grid);
   if (blocks <= resident) return "";
   return "a cooperative launch needs all of its " + number(blocks) + " blocks on the device at once, but only " +
@@ -127,6 +122,16 @@ std::string refusal(const Launch& launch, const Job& job, int& code) {
     if (std::string why = residence_problem(launch, fixed); !why.empty()) return why;
   code = 0;
   return "";
+}
+
+int resident_blocks(unsigned long long threads, unsigned long long shared) {
+  constexpr unsigned long long warp = 32, reserved_from_8 = 1024;  // bytes of each block's that CUDA keeps for itself
+  const auto by_threads =
+      static_cast<unsigned long long>(device().threads_per_multiprocessor) / ((threads + warp - 1) / warp * warp);
+  const auto taken = shared + (device().major >= 8 ? reserved_from_8 : 0);
+  const auto by_shared = taken ? static_cast<unsigned long long>(device().shared_per_multiprocessor) / taken : ~0ull;
+  return static_cast<int>(
+      std::min({by_threads, by_shared, static_cast<unsigned long long>(device().blocks_per_multiprocessor)}));
 }
 
 void allow_shared(const void* function, int bytes) {

@@ -232,6 +232,111 @@ def test_a_block_size_is_chosen_by_what_each_size_needs(simt):
     assert (done.stdout, done.returncode) == ("1 256\n", 0), done.stderr
 
 
+RESIDENT = (
+    CHECK
+    + r"""
+#include <cooperative_groups.h>
+__global__ void __launch_bounds__(256) bounded(int* x) {
+  __shared__ int tile[5000];
+  tile[threadIdx.x] = 1;
+  __syncthreads();
+  cooperative_groups::this_grid().sync();
+  if (threadIdx.x == 0) atomicAdd(x, tile[blockDim.x - 1]);
+}
+int main() {
+  int grid, block, by_function, blocks, too_many, value, *x;
+  cudaFuncAttributes facts;
+  cudaDeviceProp device;
+  CHECK(cudaGetDeviceProperties(&device, 0));
+  CHECK(cudaFuncGetAttributes(&facts, bounded));
+  CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, bounded));
+  CHECK(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &by_function, bounded, [](int) { return 0; }));
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&too_many, bounded, 512, 0));
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, bounded, 256, 10000));
+  printf("%d %d %d %d %d\n", facts.maxThreadsPerBlock, block, by_function, too_many, blocks);
+  CHECK(cudaMalloc(&x, sizeof *x));
+  CHECK(cudaMemset(x, 0, sizeof *x));
+  void* arguments[] = {&x};
+  const int all = blocks * device.multiProcessorCount;
+  CHECK(cudaLaunchCooperativeKernel((void*)bounded, dim3(all), dim3(256), arguments, 10000, 0));
+  CHECK(cudaMemcpy(&value, x, sizeof value, cudaMemcpyDeviceToHost));
+  printf("%d ", value == all);
+  printf("%s\n", cudaGetErrorName(cudaLaunchCooperativeKernel((void*)bounded, all + 1, 256, arguments, 10000, 0)));
+  CHECK(cudaFree(x));
+}
+"""
+)
+
+
+@pytest.mark.parametrize("device, blocks", [("T4", 2), ("H200", 7)])
+def test_occupancy_is_that_of_a_cooperative_launch(simt, device, blocks):
+    """Do __launch_bounds__ and __shared__ arrays count in what a multiprocessor holds, as they do at a launch?
+
+    A block has 30,000 bytes; 65,536 bytes are on a multiprocessor of a T4, 233,472 on one of an H200, where CUDA keeps
+    1,024 of each block's.
+    """
+    done = simt("run", "--device", device, "a.cu", files={"a.cu": RESIDENT})
+    expected = f"256 256 256 0 {blocks}\n1 cudaErrorCooperativeLaunchTooLarge\n"
+    assert (done.stdout, done.returncode) == (expected, 0), done.stderr
+
+
+COMPLEX = r"""
+#include <cuComplex.h>
+#include <complex>
+#include <cstdio>
+__global__ void k(const cuDoubleComplex* a, const cuDoubleComplex* b, cuDoubleComplex* out, double* length,
+                  cuComplex* narrow) {
+  int i = threadIdx.x;
+  out[4 * i] = cuCadd(a[i], b[i]);
+  out[4 * i + 1] = cuCmul(a[i], b[i]);
+  out[4 * i + 2] = cuCdiv(a[i], b[i]);
+  out[4 * i + 3] = cuCfma(a[i], b[i], cuConj(a[i]));
+  length[i] = cuCabs(a[i]);
+  narrow[i] = cuCdivf(cuComplexDoubleToFloat(a[i]), make_cuComplex(cuCreal(b[i]), cuCimag(b[i])));
+}
+int main() {
+  const int n = 32;
+  typedef std::complex<double> Z;
+  cuDoubleComplex *a, *b, *out;
+  double* length;
+  cuComplex* narrow;
+  cudaMallocManaged(&a, n * sizeof *a);
+  cudaMallocManaged(&b, n * sizeof *b);
+  cudaMallocManaged(&out, 4 * n * sizeof *b);
+  cudaMallocManaged(&length, n * 8);
+  cudaMallocManaged(&narrow, n * 8);
+  for (int i = 0; i < n; i++) {
+    a[i] = make_cuDoubleComplex(i - 7.5, 0.25 * i * i);
+    b[i] = make_cuDoubleComplex(3 - i, 1 + i % 5);
+  }
+  k<<<1, n>>>(a, b, out, length, narrow);
+  cudaDeviceSynchronize();
+  double worst = 0;
+  for (int i = 0; i < n; i++) {
+    Z x(a[i].x, a[i].y), y(b[i].x, b[i].y), want[4] = {x + y, x * y, x / y, x * y + std::conj(x)};
+    for (int j = 0; j < 4; j++)
+      worst = fmax(worst, std::abs(Z(out[4 * i + j].x, out[4 * i + j].y) - want[j]) / std::abs(want[j]));
+    worst = fmax(worst, fabs(length[i] / std::abs(x) - 1));
+    worst = fmax(worst, 1e-8 * std::abs(Z(narrow[i].x, narrow[i].y) - want[2]) / std::abs(want[2]));
+  }
+  printf("%s %g %g\n", worst < 1e-14 ? "PASSED" : "FAILED", cuCabs(make_cuDoubleComplex(3e200, 4e200)),
+         cuCabsf(make_cuFloatComplex(0, 0)));
+  cudaFree(a);
+  cudaFree(b);
+  cudaFree(out);
+  cudaFree(length);
+  cudaFree(narrow);
+}
+"""
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_complex_numbers_of_cucomplex(simt, command):
+    """Do sums, products, quotients and lengths agree with std::complex, also where a square overflows?"""
+    done = simt(command, "a.cu", files={"a.cu": COMPLEX})
+    assert (done.stdout, done.returncode) == ("PASSED 5e+200 0\n", 0), done.stderr
+
+
 POINTERS = (
     CHECK
     + r"""
