@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -123,7 +123,11 @@ def checked(**options) -> Iterator[Report]:
 
 def collect(began: int) -> list[Finding]:
     """Return what the runtime has found since the moment `began`, the finding to fix first at the beginning."""
-    raw, leaks = library.take_findings(), library.leaks(began)
+    return describe(library.take_findings(), library.leaks(began))
+
+
+def describe(raw: list[dict], leaks: Sequence[tuple[int, library.Place | None]] = ()) -> list[Finding]:
+    """Return the findings that the runtime has taken down, the one to fix first at the beginning."""
     places = [p for r in raw for p in [*r["places"], *([r["other"][3]] if r["other"] and r["other"][3] else [])]]
     lines = find_source_lines(places + [place for _, place in leaks if place])
     found = [f for r in raw if (f := _make_finding(r, lines))]

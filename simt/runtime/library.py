@@ -64,7 +64,7 @@ def load_library() -> ctypes.PyDLL:
     loaded.simt_leaks.argtypes = [ctypes.c_ulonglong]
     loaded.simt_count_begin.argtypes = [ctypes.c_uint64, ctypes.c_int]
     loaded.simt_open_monitor.argtypes = [ctypes.c_int] * 3
-    for name in ("set_options", "set_guard", "set_device", "count_begin"):
+    for name in ("set_options", "set_guard", "set_device", "count_begin", "free_memory"):
         getattr(loaded, f"simt_{name}").restype = None
     for name in ("take_findings", "take_atomics", "leaks", "take_launches", "count_take", "input_writes"):
         getattr(loaded, f"simt_{name}").restype = ctypes.c_char_p
@@ -152,22 +152,22 @@ Place = tuple[str, int]  # a module's path and an offset in it
 
 def take_findings() -> list[dict]:
     """Return the findings of checked launches (struct Finding in simt/src) and forget them."""
-    return _decode(load_library().simt_take_findings())
+    return decode(load_library().simt_take_findings())
 
 
 def take_atomics() -> list[tuple[str, int, Place | None]]:
     """Return the kernel, kind and place of the atomic operations of checked kernels and forget them."""
-    return _decode(load_library().simt_take_atomics())
+    return decode(load_library().simt_take_atomics())
 
 
 def take_launches() -> list[tuple[str, tuple[int, int, int], tuple[int, int, int]]]:
     """Return (kernel, grid, block) of the launches since the last call: at most the last 16, oldest first."""
-    return _decode(load_library().simt_take_launches())
+    return decode(load_library().simt_take_launches())
 
 
 def input_writes() -> list[tuple[int, str, tuple | None, tuple | None, Place | None]]:
     """Return the offset, kernel, block, thread and place of the first write to each input of a monitor."""
-    return _decode(load_library().simt_input_writes())
+    return decode(load_library().simt_input_writes())
 
 
 def now() -> int:
@@ -177,10 +177,16 @@ def now() -> int:
 
 def leaks(since: int) -> list[tuple[int, Place | None]]:
     """Return the size and place of each allocation since a moment that the program has not freed."""
-    return _decode(load_library().simt_leaks(since))
+    return decode(load_library().simt_leaks(since))
 
 
-def _decode(text: bytes) -> list:
+def free_programs_memory() -> None:
+    """Free the device memory that a program has left allocated. The program has ended, and its leaks are known."""
+    load_library().simt_free_memory()
+
+
+def decode(text: bytes) -> list:
+    """Return what a text of the runtime's says, with tuples for lists."""
     return [_to_tuples(each) for each in json.loads(text.decode(errors="replace"))]
 
 

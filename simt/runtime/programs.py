@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -71,8 +72,9 @@ class End:
 
 # ---- building ----
 
-# The address of main, which takes two arguments or none, under the name that it has in C as well; and a function that
-# calls atexit's functions and the destructors of global objects, as exit does.
+# The address of main, which takes two arguments or none, under the name that it has in C as well; a function that runs
+# before the constructors of global objects; and one that calls atexit's functions and the destructors of global
+# objects, as exit does.
 _TAIL = """
 #line 1 "end"
 extern "C" {
@@ -81,6 +83,8 @@ void __cxa_finalize(void*);
 __attribute__((visibility("hidden"))) int simt_program_main() __asm__("main");
 extern SIMT_API void* const simt_main;
 void* const simt_main = (void*)&simt_program_main;
+void simt_note_program(const void*);
+__attribute__((constructor(101))) static void simt_start() { simt_note_program(&simt_main); }
 SIMT_API void simt_finish() { __cxa_finalize(__dso_handle); }
 }
 """
@@ -146,8 +150,8 @@ def make(paths: Sequence[Path], choices: Choices | None = None, wait: Callable[[
         compiled.append(units.Unit("end", _API + ends, "", (), {}, choices.mode))
     if not build.is_program_warm(choices.mode):
         wait()
-    built = build.link(paths[0].name, compiled, list(kernels), shared, [*_WRAPPED, *choices.links])
     add_labels(s.label for s in sources)
+    built = build.link(paths[0].name, compiled, list(kernels), shared, [*_WRAPPED, *choices.links])
     return Program(built.path, str(paths[0].with_suffix("")), {s.label: s.text for s in sources})
 
 
@@ -248,7 +252,10 @@ class _End(ctypes.Structure):
     ]  # fmt: skip
 
 
-_RETURNED, _EXITED, _LEFT, _ABORTED, _CRASHED, _THREW, _NOT_LOADED = range(7)
+_RETURNED, _EXITED, _LEFT, _ABORTED, _CRASHED, _THREW, _NOT_LOADED, _NOT_STARTED = range(8)
+
+
+_REPORTER = Path(__file__).with_name("last_words.py")
 
 
 def _load_library() -> ctypes.CDLL:
@@ -256,6 +263,7 @@ def _load_library() -> ctypes.CDLL:
     library = ctypes.CDLL(str(build_runtime() / "libsimt_runtime.so"))
     library.simt_run_program.argtypes = [
         ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_char_p),
         ctypes.c_int,
         ctypes.POINTER(ctypes.c_char_p),
         ctypes.POINTER(_End),
@@ -266,16 +274,26 @@ def _load_library() -> ctypes.CDLL:
 
 
 def run(program: Program, arguments: list[str]) -> End:
-    """Run main with the program's name and the arguments. Its output goes to this process's stdout and stderr."""
+    """Run main with the program's name and the arguments. Its output goes to this process's stdout and stderr.
+
+    Raises MemoryError where there is none for the program's stack.
+    """
     library = _load_library()
     words = [os.fsencode(word) for word in (program.name, *arguments)]
+    reporter = [sys.executable, str(_REPORTER), str(program.path), *program.texts, "--"]
     end = _End()
     library.simt_run_program(
-        os.fsencode(program.path), len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None), ctypes.byref(end)
+        os.fsencode(program.path),
+        (ctypes.c_char_p * (len(reporter) + 1))(*map(os.fsencode, reporter), None),
+        len(words),
+        (ctypes.c_char_p * (len(words) + 1))(*words, None),
+        ctypes.byref(end),
     )
     text = end.text.decode(errors="replace")
     if end.how == _NOT_LOADED:
         raise cache.make_unusable_error(text)
+    if end.how == _NOT_STARTED:
+        raise MemoryError
     ended = End(end.status & 0xFF, orderly=end.how in (_RETURNED, _EXITED, _LEFT), texts=program.texts)
     if end.left_over:
         ended.messages.append(
@@ -293,7 +311,8 @@ def run(program: Program, arguments: list[str]) -> End:
         ended.status = 128 + end.status
         place = _find_first_line([(str(program.path), code) for code in end.code[: end.codes]])
         if not end.reported:
-            ended.messages.append(text + (f" ({place[0]}, line {place[1]})" if place else "") + ".")
+            where = f"{place[0]}, line {place[1]}" if place else next(iter(program.texts))
+            ended.messages.append(f"{text} ({where}).")
     ended.failure = _read_failure(library.simt_take_failure(ended.status != 0).decode(errors="replace"))
     return ended
 

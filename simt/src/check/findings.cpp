@@ -1,6 +1,7 @@
 // Collects the findings of the checks, and adds the place and the memory to each.
 #include "check/parts.h"
 #include "run/monitor.h"
+#include "run/options.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -142,6 +143,10 @@ void report_finding(const Fault& fault) {
 std::vector<Finding> take_findings() {
   std::lock_guard lock(check_mutex);
   std::vector<Finding> all;
+  if (options().crashed) {
+    for (const auto& [key, finding] : findings()) all.push_back(finding);
+    return all;
+  }
   for (auto& [key, finding] : findings()) all.push_back(std::move(finding));
   findings().clear();
   return all;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "count/parts.h"
+#include "run/program_stack.h"
 
 namespace simt {
 namespace {
@@ -35,6 +36,13 @@ void begin_counting(Job& job) {
   if (counting.limit && counting.limit < job.blocks) {
     const std::uint64_t each = (job.blocks + counting.limit - 1) / counting.limit;
     job.chunk = std::max<std::uint64_t>(job.chunk / each, 1) * each;
+  }
+  const ProgramStack& stack = program_stack();
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  if (here >= stack.low && here < stack.top) {
+    counting.host_low = stack.low;
+    counting.host_high = stack.top;
+    return;
   }
   pthread_attr_t attributes;
   void* low = nullptr;

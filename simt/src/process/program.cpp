@@ -1,13 +1,15 @@
 // Runs a program with its own main inside this process until it returns, calls exit or abort, or crashes.
 #include <dlfcn.h>
-#include <setjmp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -21,19 +23,26 @@
 #include <typeinfo>
 
 #include <cxxabi.h>
+#include <unwind.h>
 
+#include "check/checker.h"
 #include "run/fault.h"
 #include "run/instruction.h"
 #include "run/memory.h"
 #include "run/module.h"
 #include "run/options.h"
+#include "run/program_stack.h"
 #include "run/worker.h"
+
+extern "C" const char* simt_take_findings();  // query.cpp
 
 namespace simt {
 namespace {
 
-enum Crash : int { bad_address, null_pointer, no_stack };
-enum How : int { returned, called_exit, left_at_once, called_abort, crashed, threw, not_loaded };
+enum Crash : int { bad_address, null_pointer, no_stack, past_stack, wild_jump };
+enum How : int { returned, called_exit, left_at_once, called_abort, crashed, threw, not_loaded, not_started };
+
+constexpr int most_codes = 16;
 
 // How the program ended; read by simt/runtime/programs.py.
 struct End {
@@ -44,17 +53,39 @@ struct End {
   int codes;
   int crash;                // a Crash, and
   unsigned long long address;    // what was touched,
-  unsigned long long code[16];   // offsets in the program, the innermost first
+  unsigned long long code[most_codes];   // offsets in the program, the innermost first
   char text[480];           // of a crash or an exception, or why the program could not be loaded
 };
 
-End* end = nullptr;          // while a program runs
-sigjmp_buf way_out;          // back into run_program, on its thread
-pthread_t home;
+// What run_on_thread() runs, by simt_run_program()'s arguments.
+struct Call {
+  const char* path;
+  int argc;
+  char** argv;
+  void* handle;  // of the loaded program
+};
+
+enum Phase : int { before_start, running, ending };
+
+End* end = nullptr;
+Call call{};
+std::atomic<int> phase{before_start};  // ending: the first thread to end the program or to crash has set it
+volatile bool in_other_thread = false;  // the crash
+
+// The command that reports the crash of a program that has damaged the memory of simt itself: the first words as Python
+// gives them, then the message, the exit status, a file with what the checks have found (0: none) and the places in the program. A signal handler adds these, so all have their room.
+constexpr int most_words = 64, most_numbers = most_codes + 2;
+constexpr int first_label = 3;
+struct LastWords {
+  char texts[16384];
+  char numbers[most_numbers][24];
+  const char* words[most_words + most_numbers + 2];  // from first_label on the names of the sources
+  int count;
+} last_words{};
 Module program{};
 std::mutex shared_by_threads;  // of the program; guards the next two
-Fault refused;                 // the first copy that was refused
-std::map<std::uintptr_t, std::size_t> symbols;   // __device__ variables whose address the host has got
+Fault refused;  // the first copy that was refused
+std::map<std::uintptr_t, std::size_t> symbols;  // __device__ variables whose address the host has got
 struct sigaction runtimes[NSIG];
 
 // Added to what the program's clocks show. Where simt/checking/schedules.py asks for it, each look at a clock adds up
@@ -64,61 +95,234 @@ std::atomic<long long> clock_offset_ns{0};
 
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
-// Ends the program from wherever it is, as exit does: no function that was called is returned to.
-[[noreturn]] void leave(How how, int status) {
-  if (!end ||
-      !pthread_equal(pthread_self(), home)) {  // another thread of the program: nothing can be reported any more
+bool is_crash(const End& end) { return end.how == crashed || end.how == called_abort; }
+
+// Returns whether the calling thread is the one that ends the program, which only one can.
+bool begin_end() {
+  int expected = running;
+  return phase.compare_exchange_strong(expected, ending);
+}
+
+void add_code(std::uintptr_t code) {
+  if (program.contains(code) && end->codes < most_codes) end->code[end->codes++] = code - program.base;
+}
+
+void set_alarm(int milliseconds) {
+  const itimerval timer{{0, 0}, {milliseconds / 1000, milliseconds % 1000 * 1000}};
+  setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+[[noreturn]] void give_up(int number, int found = 0);
+
+// Gives up on a thread whose memory is of a part of the heap for itself, with what the checks have found.
+void help() {
+  int file = 0;
+  if (options().mode == Mode::check) {
+    const std::string found = simt_take_findings();  // may wait for a lock; then the next alarm gives up
+    file = memfd_create("findings", 0);
+    if (file < 0 || write(file, found.data(), found.size()) < 0 || lseek(file, 0, SEEK_SET) < 0) file = 0;
+  }
+  give_up(end->status, file);
+}
+
+void on_alarm(int) {
+  static volatile bool asked = false;
+  if (asked) give_up(end->status);
+  asked = true;
+  set_alarm(5000);
+  ask_for_help();
+}
+
+// Makes sure that this thread can report a crash: malloc, which ends the process for damage that it finds, keeps its part
+// of the heap locked then. That may be this thread's part; and the runtime may have called it with locks of its own.
+void expect_report() {
+  ChangedOptions()->crashed = true;
+  signal(SIGALRM, on_alarm);
+  set_alarm(300);
+  constexpr std::size_t beyond_caches = 100'000;
+  void* volatile tried = std::malloc(beyond_caches);
+  std::free(tried);
+  now();
+  next_moment();
+  set_alarm(10'000);
+}
+
+// Reports a crash of another thread than main's, which goes on meanwhile.
+[[noreturn]] void report_apart() {
+  ChangedOptions()->crashed = true;
+  in_other_thread = true;
+  signal(SIGALRM, on_alarm);
+  on_alarm(SIGALRM);
+  park();
+}
+
+// Ends the program from wherever it is, as exit does: no function that was called is returned to. code: of an abort().
+[[noreturn]] void leave(How how, int status, std::uintptr_t code = 0) {
+  if (!end || is_forked()) {
     std::fflush(nullptr);
     _exit(how == called_abort ? 128 + SIGABRT : status);
   }
+  if (is_main_thread() ? !is_on_stack() : how != called_abort) {  // nothing can be reported any more
+    std::fflush(nullptr);
+    _exit(status);
+  }
+  if (!begin_end()) park();
   end->how = how;
   end->status = status;
-  siglongjmp(way_out, 1);
+  add_code(code);
+  if (!is_main_thread()) report_apart();
+  leave_stack();
 }
 
-// Only the thread of main can return to run_program: a crash of another one ends the process, after this message.
-void tell_crash_of_thread(int number) {
-  constexpr char text[] = "simt: Host code crashed in a thread that the program had started: signal ";
-  const char digits[] = {static_cast<char>('0' + number / 10), static_cast<char>('0' + number % 10), '.', '\n'};
-  if (write(STDERR_FILENO, text, sizeof text - 1) < 0 || write(STDERR_FILENO, digits, sizeof digits) < 0) return;
-}
-
-void on_crash(int number, siginfo_t* info, void* raw) {
-  if (this_worker && this_worker->in_kernel) return runtimes[number].sa_sigaction(number, info, raw);
-  if (!end || !pthread_equal(pthread_self(), home)) {
-    if (end) tell_crash_of_thread(number);
-    signal(number, SIG_DFL);
-    return;
+void keep_last_words(const char* const* words) {
+  std::size_t used = 0;
+  for (; *words && last_words.count < most_words; ++words) {
+    const std::size_t bytes = std::strlen(*words) + 1;
+    if (used + bytes > sizeof last_words.texts) break;
+    char* const at = last_words.texts + used;
+    last_words.words[last_words.count++] = static_cast<const char*>(std::memcpy(at, *words, bytes));
+    used += bytes;
   }
-  const auto* context = static_cast<ucontext_t*>(raw);
+}
+
+void add_last_word(int index, unsigned long long number) {
+  char* at = last_words.numbers[index] + sizeof last_words.numbers[index] - 1;
+  do *--at = static_cast<char>('0' + number % 10);
+  while (number /= 10);
+  last_words.words[last_words.count++] = at;
+}
+
+// Returns the message about a crash, without the full stop. of_device: the address is of device memory.
+const char* describe_crash(bool of_device) {
+  if (end->how == called_abort) return "The program called abort()";
+  if (end->status == SIGABRT) return "The program was aborted";
+  if (end->status == SIGFPE) return "The program crashed outside of kernels: it divides an integer by zero";
+  if (end->status == SIGILL)
+    return "The program crashed outside of kernels: it executed an illegal instruction or a trap";
+  if (of_device) return "Host code accesses device memory, which only kernels and cudaMemcpy can access";
+  switch (end->crash) {
+    case no_stack:
+      return "The program ran out of stack outside of kernels: its recursion does not end, or a local array is too "
+             "large";
+    case past_stack:
+      return "The program crashed outside of kernels: it reads or writes past the end of its stack. Check the indices "
+             "of "
+             "its local arrays";
+    case wild_jump:
+      return "The program crashed outside of kernels: it jumps to an address that is not one of its functions. A "
+             "function pointer was never set, or a local array was written out of bounds";
+    case null_pointer: return "The program crashed outside of kernels: it reads or writes through a null pointer";
+    default:
+      return "The program crashed outside of kernels: it reads or writes at an address where nothing is allocated";
+  }
+}
+
+constexpr char damaged_text[] =
+    "The program crashed outside of kernels: it has damaged the memory of the process. Check what its host code writes "
+    "and frees: an index out of bounds, a pointer that was never set, or memory that is freed twice";
+
+// Replaces the process by one that reports the crash: Python's own memory may be damaged, or locked for ever. found: the
+// descriptor of a file with what the checks have found, or 0.
+void give_up(int number, int found) {
+  set_alarm(0);
+  if (end->how == crashed || end->how == called_abort) number = end->status;
+  const int status = options().mode == Mode::plain ? 128 + number : 1;
+  last_words.words[last_words.count++] = in_other_thread ? describe_crash(false) : damaged_text;
+  add_last_word(0, static_cast<unsigned>(status));
+  add_last_word(1, static_cast<unsigned>(found));
+  for (int i = 0; i < end->codes && i < most_codes; ++i) add_last_word(i + 2, end->code[i]);
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  execv(last_words.words[0], const_cast<char**>(last_words.words));
+  if (write(STDERR_FILENO, damaged_text, sizeof damaged_text - 1) < 0) _exit(status);
+  _exit(status);
+}
+
+// Returns whether an instruction that caused a fault is a return, or a call or jump through a pointer.
+bool is_jump([[maybe_unused]] std::uintptr_t instruction) {
+#if defined(__x86_64__)
+  const auto* at = reinterpret_cast<const std::uint8_t*>(instruction);
+  while (*at == 0xf2 || *at == 0xf3 || *at == 0x3e || (*at & 0xf0) == 0x40) ++at;
+  const unsigned part = at[1] >> 3 & 7;
+  return *at == 0xc2 || *at == 0xc3 || (*at == 0xff && part >= 2 && part <= 5);
+#else
+  return false;  // the fault is at the address that it leads to
+#endif
+}
+
+_Unwind_Reason_Code add_frame(_Unwind_Context* frame, void*) {
+  int is_exact = 0;
+  const std::uintptr_t code = _Unwind_GetIPInfo(frame, &is_exact);
+  add_code(is_exact ? code : code - 1);
+  return end->codes < most_codes ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+void describe(End& end, int number, const siginfo_t* info, const ucontext_t* context) {
+  end.how = crashed;
+  end.status = number;
 #if defined(__x86_64__)
   const std::uintptr_t instruction = context->uc_mcontext.gregs[REG_RIP], stack = context->uc_mcontext.gregs[REG_RSP];
 #else
   const std::uintptr_t instruction = context->uc_mcontext.pc, stack = context->uc_mcontext.sp;
 #endif
-  auto add = [](std::uintptr_t code) {
-    if (program.contains(code) && end->codes < 16) end->code[end->codes++] = code - program.base;
-  };
+  add_code(instruction);
   const bool of_memory = number == SIGSEGV || number == SIGBUS;
   const Touched at = of_memory ? touched(info, context) : Touched{};
-  const std::uintptr_t address = at.address;
-  const bool overflown =
+  const std::uintptr_t address = end.address = at.address;
+  const ProgramStack& own = program_stack();
+  const bool is_near =
       number == SIGSEGV && address < stack + 4096 && address + (1 << 20) > stack && at.known && info->si_code > 0;
-  end->crash = overflown ? no_stack : at.known && address < 65536 ? null_pointer : bad_address;
-  end->address = address;
-  add(instruction);
-  // Return addresses on the stack, for a crash inside a library that the program called.
-  if (!overflown)
-    for (std::uintptr_t at = stack & ~std::uintptr_t(7); at < stack + 4096 && end->codes < 16; at += 8)
-      add(*reinterpret_cast<const std::uintptr_t*>(at) - 1);
-  leave(crashed, number);
+  const bool is_past = at.known && address >= own.top && address < own.fenced_top;
+  const bool is_below = at.known && address >= own.fenced_low && address < own.low;
+  const bool is_wild = of_memory && (at.known ? address == instruction : is_jump(instruction));
+  end.crash = is_past                       ? past_stack
+              : is_near || is_below         ? no_stack
+              : is_wild                     ? wild_jump
+              : at.known && address < 65536 ? null_pointer
+                                            : bad_address;
+  if (end.crash == no_stack) return;
+  // The functions that lead there, for a crash inside a library that the program called.
+  _Unwind_Backtrace(add_frame, nullptr);
+  if (end.codes > 0) return;
+  // Where that does not find them: what may be return addresses on the stack.
+  constexpr std::uintptr_t most_above = 4096, most_below = 4096;
+  const bool is_own = stack >= own.low && stack < own.top;
+  const std::uintptr_t first = (stack + 7) & ~std::uintptr_t(7),
+                       last = is_own ? std::min(first + most_above, own.top) : first + most_above;
+  for (std::uintptr_t at = first; at < last && end.codes < most_codes; at += 8)
+    add_code(*reinterpret_cast<const std::uintptr_t*>(at) - 1);
+  // Where a function has overwritten its return address, the calls that it made have left theirs below.
+  if (end.crash != wild_jump || end.codes > 0 || !is_own) return;
+  for (std::uintptr_t at = first - 8; at > std::max(first - most_below, own.low) && end.codes < most_codes; at -= 8)
+    add_code(*reinterpret_cast<const std::uintptr_t*>(at) - 1);
+}
+
+void on_crash(int number, siginfo_t* info, void* raw) {
+  if (this_worker && this_worker->in_kernel) return runtimes[number].sa_sigaction(number, info, raw);
+  if (is_forked()) {  // as without simt
+    signal(number, SIG_DFL);
+    return;
+  }
+  const bool is_first = begin_end();
+  static pthread_t crashing;
+  if (is_first) {
+    crashing = pthread_self();
+    describe(*end, number, info, static_cast<const ucontext_t*>(raw));
+  }
+  // Where it is not the first crash: it came of describing that one, or of reporting it or the program's end.
+  if (is_main_thread()) {
+    if (is_on_stack()) leave_stack();
+    give_up(number);
+  }
+  if (!is_first && !pthread_equal(pthread_self(), crashing)) park();
+  report_apart();
 }
 
 void on_interrupt(int) { _exit(128 + SIGINT); }
 
 void handle_signals() {
   install_handlers();
-  use_alternate_stack();
   struct sigaction action{};
   sigemptyset(&action.sa_mask);
   action.sa_sigaction = on_crash;
@@ -148,32 +352,18 @@ std::string problem(const void* pointer, const std::string& name, bool device, s
 }
 
 // Writes the message about a crash, and adds it to the findings if checks are on.
-void describe_crash() {
+void report_crash() {
+  expect_report();
   Fault fault;
-  fault.reason = "illegal_address";
-  std::string& what = fault.message;
-  if (end->how == called_abort) {
-    what = "The program called abort()";
-  } else if (end->status == SIGABRT) {
-    what = "The program was aborted";
-  } else if (end->status == SIGFPE) {
-    fault.reason = "division_by_zero";
-    what = "The program crashed outside of kernels: it divides an integer by zero";
-  } else if (end->status == SIGILL) {
-    what = "The program crashed outside of kernels: it executed an illegal instruction or a trap";
-  } else if (end->crash == no_stack) {
-    fault.reason = "stack_overflow";
-    what = "The program ran out of stack outside of kernels: its recursion does not end, or a local array is too large";
-  } else if (closed_to_host(end->address)) {
-    what = "Host code accesses device memory, which only kernels and cudaMemcpy can access";
-  } else {
-    what = std::string("The program crashed outside of kernels: it reads or writes ") +
-           (end->crash == null_pointer ? "through a null pointer" : "at an address where nothing is allocated");
-  }
-  std::snprintf(end->text, sizeof end->text, "%s", what.c_str());
+  fault.message = describe_crash(end->how == crashed && closed_to_host(end->address));
+  std::snprintf(end->text, sizeof end->text, "%s", fault.message.c_str());
   if (options().mode != Mode::check || end->status == SIGABRT) return;
+  fault.reason = end->status == SIGFPE    ? "division_by_zero"
+                 : end->crash == no_stack ? "stack_overflow"
+                                          : "illegal_address";
+  fault.message += ".";
+  fault.file = last_words.words[first_label];
   for (int i = 0; i < end->codes; ++i) fault.code.push_back({program.path, static_cast<std::uintptr_t>(end->code[i])});
-  what += ".";
   report_finding(fault);
   end->reported = 1;
 }
@@ -199,30 +389,74 @@ T symbol(void* handle, const char* name) {
 }
 
 // Runs main, and before it the constructors of the program's global objects.
-void run_main(const char* path, int argc, char** argv, void*& handle) {
-  handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
+void run_main() {
+  call.handle = dlopen(call.path, RTLD_NOW | RTLD_LOCAL);
+  if (!call.handle) {
     end->how = not_loaded;
     std::snprintf(end->text, sizeof end->text, "%s", dlerror());
+    phase = ending;
     return;
   }
-  const auto main = symbol<int (*const*)(int, char**, char**)>(handle, "simt_main");
-  find_library(reinterpret_cast<const void*>(main), program);
-  register_module(reinterpret_cast<const void*>(main), symbol<const char*>(handle, "simt_kernel_names"),
-                  symbol<const char*>(handle, "simt_shared_names"), symbol<const char*>(handle, "simt_kernel_heads"));
+  const auto main = symbol<int (*const*)(int, char**, char**)>(call.handle, "simt_main");
+  register_module(reinterpret_cast<const void*>(main), symbol<const char*>(call.handle, "simt_kernel_names"),
+                  symbol<const char*>(call.handle, "simt_shared_names"),
+                  symbol<const char*>(call.handle, "simt_kernel_heads"));
   try {
-    end->status = (*main)(argc, argv, environ);
+    const int status = (*main)(call.argc, call.argv, environ);
+    if (!begin_end()) park();
+    end->status = status;
     end->how = returned;
   } catch (...) {
+    if (!begin_end()) park();
     describe_exception();
     end->how = threw;
   }
 }
 
 // Runs atexit's functions and the destructors of global objects, which may call exit again.
-void run_end(void* handle) {
-  if (auto finish = symbol<void (*)()>(handle, "simt_finish")) finish();
+void run_end() {
+  if (auto finish = symbol<void (*)()>(call.handle, "simt_finish")) finish();
+  if (!begin_end()) park();
 }
+
+// Runs the program, and returns whether it has ended in order. In a process that the program has forked it ends that.
+bool run_whole() {
+  call_on_stack(run_main, false);
+  const bool orderly = end->how == returned || end->how == called_exit;
+  if (orderly) {
+    const End kept = *end;
+    phase = running;
+    call_on_stack(run_end, end->how == called_exit);
+    if (!is_crash(*end)) *end = kept;
+  }
+  if (is_forked()) {
+    std::cout.flush();
+    std::clog.flush();
+    std::fflush(nullptr);
+    _exit(end->how == threw ? 128 + SIGABRT : end->status & 0xff);
+  }
+  return orderly;
+}
+
+// Address space that is free again when the program has ended, if it has used up all that a limit (ulimit -v) leaves.
+class Reserve {
+ public:
+  Reserve() {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    bytes_ = static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 16, 256 << 20));
+    if (limit.rlim_cur == RLIM_INFINITY) return;
+    map_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  ~Reserve() {
+    if (map_ != MAP_FAILED) munmap(map_, bytes_);
+  }
+  Reserve(const Reserve&) = delete;
+
+ private:
+  void* map_ = MAP_FAILED;
+  std::size_t bytes_ = 0;
+};
 
 // What a look at a clock adds to it: 0, except where runs of a program are compared.
 long long clock_jump() {
@@ -277,15 +511,16 @@ using namespace simt;
 
 extern "C" {
 
+// Called before the constructors of the program's global objects, which may crash. main: the program's simt_main.
+SIMT_API void simt_note_program(const void* main) { find_library(main, program); }
+
 // What exit, abort and their kin are in a program (simt/runtime/programs.py links it so).
 [[noreturn]] SIMT_API void __wrap_exit(int status) { leave(called_exit, status); }
 [[noreturn]] SIMT_API void __wrap__exit(int status) { leave(left_at_once, status); }
 [[noreturn]] SIMT_API void __wrap__Exit(int status) { leave(left_at_once, status); }
 [[noreturn]] SIMT_API void __wrap_quick_exit(int status) { leave(left_at_once, status); }
 [[noreturn]] SIMT_API void __wrap_abort() {
-  const auto code = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1;
-  if (end && program.contains(code)) end->code[end->codes++] = code - program.base;
-  leave(called_abort, SIGABRT);
+  leave(called_abort, SIGABRT, reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1);
 }
 
 // What clocks are in a program, likewise.
@@ -319,11 +554,13 @@ std::chrono::system_clock::time_point wrap_system_clock() {
   return std::chrono::system_clock::now() + std::chrono::nanoseconds(clock_jump());
 }
 
-// Runs the program's global constructors, main and destructors, and flushes its output. May be called once.
-SIMT_API void simt_run_program(const char* path, int argc, char** argv, End* into) {
-  *into = End{};
-  end = into;
-  home = pthread_self();
+// Runs the program's global constructors, main and destructors, and flushes its output. May be called once. reporter:
+// the first words of a command; see LastWords.
+SIMT_API void simt_run_program(const char* path, const char* const* reporter, int argc, char** argv, End* into) {
+  static End kept{};  // a signal handler may need it when the caller has gone on
+  end = &kept;
+  call = {path, argc, argv, nullptr};
+  keep_last_words(reporter);
   const char* const compared = std::getenv("SIMT_COMPARED");  // set by simt/checking/schedules.py
   {
     const ChangedOptions changed;
@@ -332,18 +569,20 @@ SIMT_API void simt_run_program(const char* path, int argc, char** argv, End* int
   }
   clocks_vary = compared && std::strcmp(compared, "other times") == 0;
   handle_signals();
-  static void* handle = nullptr;
-  if (sigsetjmp(way_out, 1) == 0) run_main(path, argc, argv, handle);
-  if (end->how == crashed || end->how == called_abort) describe_crash();
-  const bool orderly = end->how == returned || end->how == called_exit;
-  if (orderly) {
-    End kept = *end;
-    if (sigsetjmp(way_out, 1) == 0) run_end(handle);
-    if (end->how == crashed)
-      describe_crash();
-    else
-      *end = kept;
+  bool orderly = false;
+  {
+    const Reserve reserve;
+    if (prepare_stack(help)) {
+      phase = running;
+      orderly = run_whole();
+    } else {
+      end->how = not_started;
+    }
   }
+  if (is_crash(*end))
+    report_crash();
+  else
+    set_alarm(0);  // of the program
   // What is left of the kernels' output comes last, since nothing waited for it.
   end->left_over = flush_printed();
   if (orderly || end->how == threw) {
@@ -351,7 +590,7 @@ SIMT_API void simt_run_program(const char* path, int argc, char** argv, End* int
     std::clog.flush();
   }
   std::fflush(nullptr);
-  end = nullptr;
+  *into = *end;
 }
 
 // Returns what failed and was not handled: a kernel, a launch whose error was never queried (or any, if the program

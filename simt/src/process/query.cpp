@@ -179,6 +179,9 @@ SIMT_API const char* simt_leaks(unsigned long long since) {
       leaks(since), [](const Leak& leak) { return "[" + std::to_string(leak.bytes) + "," + called(leak.code) + "]"; }));
 }
 
+// Frees what a program has left allocated when it ended.
+SIMT_API void simt_free_memory() { release_all(); }
+
 // The newest launches, at most 16, oldest first, and forgets them: [[kernel, grid, block]].
 SIMT_API const char* simt_take_launches() {
   return kept(array_of(take_launches(), [](const Launched& launch) {

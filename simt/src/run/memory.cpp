@@ -327,6 +327,16 @@ bool release(void* pointer) {
   return true;
 }
 
+void release_all() {
+  std::vector<void*> all;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto& [base, block] : live())
+      if (!block.input) all.push_back(reinterpret_cast<void*>(base));
+  }
+  for (void* pointer : all) release(pointer);
+}
+
 namespace {
 // Returns the block nearest to an address, and its distance.
 Place nearest_live(std::uintptr_t address, std::uintptr_t& distance) {

@@ -66,6 +66,7 @@ struct Leak {
 };
 std::uint64_t now();
 std::vector<Leak> leaks(std::uint64_t since);
+void release_all();  // when the program has ended
 SIMT_API void* allocate_at(std::size_t bytes, const void* code);  // code: null if no program frees it
 
 // Which bytes of memory that is closed to the host were written, by copies and by the launches that have ended, in pieces

@@ -20,8 +20,9 @@ struct Options {
   int threads = 1;                // operating-system threads
   bool idle = false;              // launches are examined and noted, and no thread of theirs runs
   bool program = false;           // a program with its own main runs (program.cpp)
-  bool sorted_print = false;      // kernels' output is sorted, so that it does not depend on the order of threads
-  bool (*interrupted)() = nullptr;   // returns whether the user has pressed Ctrl-C
+  bool crashed = false;           // the program has, and its memory is not freed: the heap may be locked for ever
+  bool sorted_print = false;  // kernels' output is sorted, so that it does not depend on the order of threads
+  bool (*interrupted)() = nullptr;  // returns whether the user has pressed Ctrl-C
 };
 
 SIMT_API const Options& options();
@@ -46,6 +47,6 @@ struct Launched {
   dim3 grid, block;
 };
 std::vector<Launched> take_launches();
-bool flush_printed();                // of a program: to stdout; returns whether there was output
+bool flush_printed();  // of a program: to stdout; returns whether there was output
 
 }  // namespace simt

@@ -138,14 +138,6 @@ def test_check_reports_after_exit_and_after_a_crash(simt):
     )
 
 
-def test_a_crash_in_another_thread_is_reported(simt):
-    """Is there a message when a thread that main started crashes, which ends the process?"""
-    source = "#include <thread>\nint main() { std::thread([] { *(volatile int*)nullptr = 1; }).join(); }\n"
-    for command in ("check", "run"):
-        done = simt(command, "a.cu", files={"a.cu": source})
-        assert done.returncode != 0 and "Host code crashed in a thread that the program had started" in done.stderr
-
-
 INCLUDED = """
 #include <cassert>
 
