@@ -20,6 +20,7 @@ from simt.devices import DEFAULT, DEVICES, UnknownDevice, find_name, read_defaul
 from simt.errors import CacheError, CompileError, NoCompiler, NoTorch
 
 if TYPE_CHECKING:
+    from simt.checking.findings import Report
     from simt.runtime.programs import End
 
 FOUND, USAGE, NOT_BUILT, CANNOT, NOT_LAUNCHED, INTERRUPTED = 1, 2, 3, 4, 5, 130
@@ -29,7 +30,7 @@ Exit status:
   {first}
     2  wrong usage, or the file cannot be read
     3  the file does not compile, or uses a feature that only a GPU has
-    4  no C++ compiler, no torch, no usable cache folder, or output that cannot be written
+    4  no C++ compiler, no torch, no usable cache folder, no memory, or output that cannot be written
 {last}  130  interrupted
 """
 RUN_EXITS = EXITS.format(first="  the program's own, or 128 + the signal's number if it crashed; otherwise", last="")
@@ -193,16 +194,30 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
         launched = _take_launched(job, end, "checked")
         _print_end(end)
         if not job.is_script and end.orderly and not report.errors:
-            from simt.checking import schedules
-
-            report.findings += schedules.compare(
-                job.files, job.arguments, job.repeat(), 10 + 3 * (time.monotonic() - began)
-            )
+            _compare_schedules(job, end, report, 10 + 3 * (time.monotonic() - began))
         if launched or report.findings:
             print(report.text(), file=sys.stderr)
         written = _write_json(out, file, end, report)
     found = FOUND if report.findings or not end.orderly else 0 if launched else NOT_LAUNCHED
     _leave(file, found if written else CANNOT)
+
+
+def _compare_schedules(job: _Job, end: End, report: Report, seconds: float) -> None:
+    """Add a finding to the report if the program's result depends on the order of its threads, or a message to the end
+    if the program cannot be run again.
+    """
+    from simt.checking import schedules
+    from simt.runtime import library
+
+    library.free_programs_memory()  # the program runs again, twice at a time
+    try:
+        report.findings += schedules.compare(job.files, job.arguments, job.repeat(), seconds)
+    except (OSError, MemoryError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "Cannot allocate memory"
+        end.messages.append(
+            f"The program was not run again with its threads in other orders: no process can be started ({why})."
+        )
+        _say(end.messages[-1])
 
 
 @cli.command(context_settings=_REST, epilog=COUNT_EXITS)
@@ -482,4 +497,7 @@ def main() -> None:
     except CompileError as error:
         _say(str(error))
         status = NOT_BUILT
+    except MemoryError:
+        _say("There is not enough memory. Close other programs, or raise the limit that `ulimit -v` shows.")
+        status = CANNOT
     sys.exit(status)

@@ -7,13 +7,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from simt.checking.findings import Finding
 from simt.runtime import library
 from simt.runtime.program_files import SUFFIXES
 from simt.toolchain.lines import find_source_lines
+from simt.toolchain.threads import map_on_threads
 
 OTHERS = ("reverse", "1")
 # Values of SIMT_COMPARED, which program.cpp in simt/src reads. Each makes it sort what kernels print.
@@ -29,17 +29,17 @@ def compare(files: Sequence[Path], arguments: Sequence[str], options: list[str],
     The program runs on one CPU thread: with several threads the order would change from run to run anyway. What kernels
     print is sorted, since blocks and threads may print in any order. Lines that differ between two runs of the same
     schedule, of which the second has clocks that jump, are ignored too: they hold times, addresses or random numbers.
-    The finding names an atomic operation that the checked run executed as the likely cause.
+    The finding names an atomic operation that the checked run executed as the likely cause. Raises OSError where no
+    process can be started.
     """
     head = [sys.executable, "-m", "simt", "run", "--threads", "1", *options, "--schedule"]
     runs = (("forward", _SAME_TIMES), ("forward", _OTHER_TIMES), *((other, _SAME_TIMES) for other in OTHERS))
 
-    def run(schedule: str, times: str) -> tuple[int, str] | None:
+    def run(order: tuple[str, str]) -> tuple[int, str] | None:
+        schedule, times = order
         return _run_to_end([*head, schedule, *map(str, files), *_keep_apart(arguments)], times, seconds)
 
-    with ThreadPoolExecutor(2) as pool:
-        ends = list(pool.map(run, *zip(*runs)))
-    first, again, *others = ends
+    first, again, *others = map_on_threads(run, runs)
     if not first or not again or first[0] != again[0] or first[1].count("\n") != again[1].count("\n"):
         return []
     unsteady = _Unsteady(first[1].split("\n"), again[1].split("\n"))
@@ -90,7 +90,7 @@ def _run_to_end(command: list[str], times: str, seconds: float) -> tuple[int, st
             timeout=seconds,
             env={**os.environ, "SIMT_COMPARED": times},
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
         return None
     return done.returncode, done.stdout
 

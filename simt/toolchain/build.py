@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from simt.toolchain.headers import (
 )
 from simt.toolchain.lines import TEXTS
 from simt.toolchain.runtime_library import build_base, build_runtime, make_base_key, make_runtime_key
+from simt.toolchain.threads import map_on_threads
 from simt.toolchain.units import Sources, Unit, check_declared, make_units
 
 # The cache's entries of warm_binding(), and how many are kept.
@@ -65,10 +65,8 @@ def warm_up(text: str = "", modes: Sequence[str] = USUAL_MODES) -> None:
 
     text: any text that contains the sources, such as a Python file.
     """
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text, modes))]
-        for job in jobs:
-            job.result()
+    headers = [functools.partial(build_header, *each) for each in _list_headers(text, modes)]
+    map_on_threads(lambda step: step(), [build_base, *headers])
 
 
 def warm_binding(cpp: Sequence[str], functions: Sequence[str]) -> None:
@@ -106,8 +104,7 @@ def build(sources: Sources, mode: str = "plain") -> Built:
 def link(name: str, units: list[Unit], kernels: list[str], shared: list[str], links: list[str]) -> Built:
     """Compile the units, which have the same mode, and link them. kernels, shared: names that the units define."""
     mode = units[-1].mode
-    with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile_unit, units))
+    objects = map_on_threads(compile_unit, units)
     folder = build_runtime()
     torch = any(unit.header not in ("", "prelude_cuda") for unit in units)
     headers = [(path / "headers").read_text(encoding="utf-8") for path, _ in objects]

@@ -196,11 +196,16 @@ def _limit_compilers() -> contextlib.AbstractContextManager:
 
 
 def run_compiler(command: list[str]) -> subprocess.CompletedProcess:
-    """Run the compiler and return its result. Raises CacheError or NoCompiler if it ran out of disk or memory."""
-    with _limit_compilers():
-        result = subprocess.run(
-            command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
-        )
+    """Run the compiler and return its result. Raises CacheError or NoCompiler if it ran out of disk or memory, or
+    cannot be started.
+    """
+    try:
+        with _limit_compilers():
+            result = subprocess.run(
+                command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
+            )
+    except OSError as error:  # no memory, or no process more
+        raise NoCompiler(f"The compiler {command[0]} cannot be started: {error.strerror}.") from None
     if result.returncode != 0:
         if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
             raise _make_full_error(full[0], result.stderr)

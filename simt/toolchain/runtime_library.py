@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from simt.toolchain import cache
 from simt.toolchain.compilers import find_compiler, find_cpp_library, flags, run_or_fail
 from simt.toolchain.headers import SIMT, include_flags, make_key, torch_folder
+from simt.toolchain.threads import map_on_threads
 
 _SOURCES = SIMT / "src"
 _ROOMS = ("src", "run", "check", "count", "process")  # in the order in which they are linked; "gpu" is not of it
@@ -69,8 +69,7 @@ def build_base() -> Path:
 def _make_runtime(folder: Path) -> None:
     sources, probes = _list_sources(), _list_probes()
     names = (*sources, *probes)
-    with ThreadPoolExecutor(2) as pool:
-        parts = dict(zip(names, pool.map(_build_part, names)))
+    parts = dict(zip(names, map_on_threads(_build_part, names)))
     run_or_fail(
         [
             find_compiler()[0],
@@ -90,21 +89,20 @@ def _make_runtime(folder: Path) -> None:
 
 
 def _make_base(folder: Path) -> None:
-    with ThreadPoolExecutor(2) as pool:
-        binder, needed = pool.submit(_build_part, _find_binder()), pool.submit(build_runtime)
-        values = _build_part(_find_values())
-        libraries = [
-            f"-L{needed.result()}",
-            "-lsimt_runtime",
-            f"-L{torch_folder() / 'lib'}",
-            "-ltorch_python",
-            "-ltorch_cpu",
-            "-ltorch",
-            "-lc10",
-            *find_cpp_library(),
-        ]
-        objects = [str(binder.result()), str(values)]
-        run_or_fail([find_compiler()[0], "-shared", *objects, "-o", str(folder / "_simt_bind.so"), *libraries])
+    steps = (build_runtime, partial(_build_part, _find_binder()), partial(_build_part, _find_values()))
+    runtime, binder, values = map_on_threads(lambda step: step(), steps, len(steps))
+    libraries = [
+        f"-L{runtime}",
+        "-lsimt_runtime",
+        f"-L{torch_folder() / 'lib'}",
+        "-ltorch_python",
+        "-ltorch_cpu",
+        "-ltorch",
+        "-lc10",
+        *find_cpp_library(),
+    ]
+    objects = [str(binder), str(values)]
+    run_or_fail([find_compiler()[0], "-shared", *objects, "-o", str(folder / "_simt_bind.so"), *libraries])
     shutil.copy(values, folder)
 
 
