@@ -25,7 +25,6 @@ from simt.toolchain.build import compile_unit
 from simt.toolchain.compilers import (
     find_compiler,
     find_cpp_library,
-    find_last_line,
     find_linker,
     flags,
     run_compiler,
@@ -173,8 +172,7 @@ def _link(sources: Sources, objects: list[Path]) -> tuple[Path, bool]:
         if result.returncode != 0 and find_linker():
             result = run_compiler(command)
         if result.returncode != 0:
-            found = read_link_errors(result.stderr) or [find_last_line(result)]
-            raise NotSplit(f"it does not link ({found[0]})")
+            raise NotSplit(f"it does not link ({read_link_errors(result)[0].message})")
 
     return cache.find_or_make("gpu_extension", key, make)
 

@@ -273,5 +273,4 @@ def _link(folder: Path, objects: list[Path], runtime_folder: Path, links: list[s
         if mode == "count":
             write_blocks(folder / "extension.so")
         return
-    found = read_link_errors(result.stderr) or [find_last_line(result)]
-    raise LinkError([Diagnostic("", 0, 0, "error", message) for message in found])
+    raise LinkError(read_link_errors(result))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import re
+import subprocess
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from simt.errors import Diagnostic
+from simt.toolchain.compilers import find_last_line
 from simt.toolchain.headers import SIMT
-from simt.toolchain.lines import compiled_lines
+from simt.toolchain.lines import compiled_lines, parse_place
 from simt.toolchain.units import Unit
 
 _MESSAGE = re.compile(
@@ -143,30 +145,44 @@ def _explain_binding(message: str, line: str, unit: Unit, found: list[Diagnostic
     ]
 
 
-def read_link_errors(output: str) -> list[str]:
-    """Return a sentence for each of the linker's messages, without duplicates."""
-    found = []
-    for text in output.splitlines():
+_LINKED = re.compile(r"^(?P<place>[^(]+:\d+):(?:\([^)]*\):)? (?P<message>.*)$")
+
+
+def read_link_errors(result: subprocess.CompletedProcess) -> list[Diagnostic]:
+    """Return the linker's messages at the student's lines, one for each name, or what it says last."""
+    found: dict[str, Diagnostic] = {}
+    for text in result.stderr.splitlines():
+        at = _LINKED.match(text)
+        place = (parse_place(at["place"]) if at else None) or ("", 0)
         undefined = re.search(r"undefined reference to [`'](.+)'", text)
         twice = re.search(r"multiple definition of [`'](.+?)'", text)
         library = re.search(r"cannot find ([^:\s]+)", text)
+        far = re.search(r"relocation truncated to fit: .* (?:against|defined in) .*?[`'](?:.*::)?(.+?)'", text)
         if undefined and undefined[1] != "simt_functions":
-            found.append(_describe_undefined(undefined[1]))
+            message = _describe_undefined(undefined[1])
         elif twice:
-            found.append(f"`{twice[1]}` is defined in more than one source. Keep one definition.")
+            message = f"`{twice[1]}` is defined in more than one source. Keep one definition."
         elif library:
-            found.append(f"extra_ldflags= names {library[1]}, which was not found. Check the name and the -L folder.")
-    return list(dict.fromkeys(found))
+            message = f"extra_ldflags= names {library[1]}, which was not found. Check the name and the -L folder."
+        elif far:
+            message = f"`{far[1]}` is too large, or an index of it in this line: more than 2 GB. Check both."
+        else:
+            continue
+        if message not in found or (place[1] and not found[message].line):
+            found[message] = Diagnostic(*place, 0, "error", message)
+    return list(found.values()) or [Diagnostic("", 0, 0, "error", _find_link_error(result))]
+
+
+def _find_link_error(result: subprocess.CompletedProcess) -> str:
+    """Return the linker's last message: the compiler, which has called it, only adds that there is one."""
+    lines = [line for line in result.stderr.splitlines() if line.strip() and not line.startswith("collect2:")]
+    return re.sub(r"^\S*\bld\S*: ", "", lines[-1].strip()) if lines else find_last_line(result)
 
 
 def read_load_error(message: str) -> str:
     """Return the sentence for a symbol that the dynamic linker did not find; empty for any other message of it."""
     found = re.search(r"undefined symbol: (\w+)", message)
-    if not found:
-        return ""
-    return (
-        f"`{demangle(found[1])}` is declared and called, but no source defines it with exactly these parameter types."
-    )
+    return _describe_undefined(demangle(found[1])) if found else ""
 
 
 def _describe_undefined(name: str) -> str:

@@ -68,12 +68,12 @@ def _run_addr2line(path: str, offsets: list[int]) -> dict[int, tuple[str, int] |
             current = int(line, 16)
             found[current] = None
         elif current is not None and found[current] is None:
-            found[current] = _parse_place(line)
+            found[current] = parse_place(line)
     return found
 
 
-def _parse_place(text: str) -> tuple[str, int] | None:
-    """Return the label and line that addr2line's `text` names, or None if the line is not the student's."""
+def parse_place(text: str) -> tuple[str, int] | None:
+    """Return the label and line that a `text` of addr2line or the linker names, or None if it is not the student's."""
     if match := _STUDENTS.match(text):
         file, number = match[1], match[2]
     else:

@@ -49,13 +49,20 @@ NOT_COMPILED = (
             "undefined.cu",
             "void other();\nint main() { other(); }\n",
             3,
-            "`other()` is declared and called, but no source defines it",
+            "undefined.cu, line 2: `other()` is declared and called, but no source defines it",
+        ),
+        (
+            "far.cu",
+            "__global__ void k(float* p) {\n  __shared__ float part[4];\n  part[threadIdx.x] = 0;\n"
+            "  p[0] = part[2147483647];\n}\nint main() { }\n",
+            3,
+            "far.cu, line 4: `part` is too large, or an index of it in this line: more than 2 GB. Check both.",
         ),
     ],
 )
 def test_what_cannot_be_run_is_one_sentence(simt, tmp_path, command, name, content, status, sentence):
     """Is each kind of bad input named by one sentence on stderr, with nothing on stdout and its own status?"""
-    if command != "run" and status == 3 and name in ("ptx.cu", "undefined.cu"):
+    if command != "run" and status == 3 and name in ("ptx.cu", "undefined.cu", "far.cu"):
         pytest.skip("the same path as for run")
     if content == "folder":
         (tmp_path / name).mkdir()
