@@ -438,15 +438,19 @@ bool run_whole() {
   return orderly;
 }
 
-// Address space that is free again when the program has ended, if it has used up all that a limit (ulimit -v) leaves.
+// Address space that is free again when the program has ended, if it has used up all that a limit (ulimit -v) leaves; and
+// mappings, of which a process can have 65,530.
 class Reserve {
  public:
   Reserve() {
     rlimit limit{};
     getrlimit(RLIMIT_AS, &limit);
-    bytes_ = static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 16, 256 << 20));
-    if (limit.rlim_cur == RLIM_INFINITY) return;
+    if (limit.rlim_cur != RLIM_INFINITY)
+      bytes_ += static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur / 16, 256 << 20));
     map_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map_ == MAP_FAILED) return;
+    for (std::size_t at = 0; at < mapped_apart; at += 2 * page)
+      mprotect(static_cast<char*>(map_) + at, page, PROT_READ);
   }
   ~Reserve() {
     if (map_ != MAP_FAILED) munmap(map_, bytes_);
@@ -454,8 +458,9 @@ class Reserve {
   Reserve(const Reserve&) = delete;
 
  private:
+  static constexpr std::size_t page = 4096, mapped_apart = 256 * page;
   void* map_ = MAP_FAILED;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = mapped_apart;
 };
 
 // What a look at a clock adds to it: 0, except where runs of a program are compared.

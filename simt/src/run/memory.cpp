@@ -328,13 +328,17 @@ bool release(void* pointer) {
 }
 
 void release_all() {
-  std::vector<void*> all;
-  {
-    std::lock_guard lock(mutex);
-    for (const auto& [base, block] : live())
-      if (!block.input) all.push_back(reinterpret_cast<void*>(base));
+  for (;;) {  // without a list of the blocks: there may be no memory for one
+    void* pointer = nullptr;
+    {
+      std::lock_guard lock(mutex);
+      const auto found =
+          std::find_if(live().begin(), live().end(), [](const auto& each) { return !each.second.input; });
+      if (found == live().end()) return;
+      pointer = reinterpret_cast<void*>(found->first);
+    }
+    release(pointer);
   }
-  for (void* pointer : all) release(pointer);
 }
 
 namespace {
