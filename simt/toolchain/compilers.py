@@ -76,6 +76,8 @@ _GCC_APART = (
     "-fno-peel-loops --param=max-completely-peel-times=64 "
     "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"
 ).split()
+# GCC replaces a division by a constant 0 by a trap without a line.
+_GCC_DIVISIONS = ["-fno-isolate-erroneous-paths-dereference"]
 GCC = Family(
     "GCC",
     11,
@@ -89,8 +91,8 @@ GCC = Family(
         *"-fno-gnu-unique -femit-struct-debug-baseonly -fno-var-tracking -fno-var-tracking-assignments".split(),
     ],
     {
-        "plain": ["-fwrapv"],
-        "check": [*_GCC_PROBES, *_CHECKED, "-fsanitize=bounds-strict,signed-integer-overflow"],
+        "plain": ["-fwrapv", *_GCC_DIVISIONS],
+        "check": [*_GCC_PROBES, *_CHECKED, *_GCC_DIVISIONS, "-fsanitize=bounds-strict,signed-integer-overflow"],
         "count": [*_GCC_PROBES, *_COUNTED, *_GCC_APART],
     },
     ".gch",
