@@ -151,7 +151,8 @@ def describe_raw(raw: dict) -> Finding | None:
 
 
 def _make_finding(raw: dict, lines: dict) -> Finding | None:
-    by_compiler = raw["check"] == "int_overflow" or raw["what"] == "index"  # which knows file and line
+    # The compiler knows file and line of these, except in a header.
+    by_compiler = raw["line"] and (raw["check"] == "int_overflow" or raw["what"] == "index")
     places = [] if by_compiler else [lines.get(p) for p in raw["places"]]
     source, line = choose_place(places, raw["file"], raw["line"])
     if not line and raw.get("launched"):  # in the code of a library function
@@ -242,6 +243,7 @@ def _name_array(raw: dict) -> str:
         "shared": "the dynamic shared memory",
         "local": "a local variable",
         "heap": "memory that a kernel allocated with `new` or `malloc`",
+        "texture": "the memory of a texture or surface",
     }
     return unnamed.get(raw["space"], "a tensor that is not an argument of this kernel")
 

@@ -19,6 +19,8 @@ enum class Scope { block, device, system };
 // SIMT_APART         the same for a function that has nothing to report: it is called, never inlined.
 // SIMT_COUNTED       begins the declaration of a function that a GPU has as one instruction or a few: a counted build
 //                    knows its calls by its name (simt/toolchain/disassembly).
+// SIMT_CALLED        begins the declaration of a function whose accesses, in a checked build, are those of the line that
+//                    calls it. Its body begins with SIMT_CALL.
 // SIMT_PROBE_ATOMIC  precedes the operation in such a function.
 // SIMT_PROBE_FENCE   belongs in one that orders the thread's accesses before it and after it.
 #ifdef SIMT_PROBED
@@ -57,6 +59,28 @@ inline __attribute__((always_inline)) void probe_fence(Scope scope) { simt_probe
 #define SIMT_PROBE_ATOMIC(address, bytes, kind) ((void)0)
 #define SIMT_PROBE_FENCE(scope) ((void)0)
 
+#endif
+
+#ifdef SIMT_CHECK
+namespace simt {
+// Where the kernel has called the function of these headers that accesses memory now.
+extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) const void* called_from;
+struct Called {
+  const bool outermost;
+  SIMT_NO_PROBES explicit Called(const void* code) : outermost(!called_from) {
+    if (outermost) called_from = code;
+  }
+  SIMT_NO_PROBES ~Called() {
+    if (outermost) called_from = nullptr;
+  }
+  Called(const Called&) = delete;
+};
+}  // namespace simt
+#define SIMT_CALLED SIMT_APART
+#define SIMT_CALL const ::simt::Called called(__builtin_return_address(0))
+#else
+#define SIMT_CALLED
+#define SIMT_CALL ((void)0)
 #endif
 
 #ifdef SIMT_COUNT

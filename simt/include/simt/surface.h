@@ -56,21 +56,24 @@ SIMT_NO_PROBES void write_surface(T value, cudaSurfaceObject_t object, int x, in
 }  // namespace simt
 
 #define SIMT_EXPAND(...) __VA_ARGS__
-#define SIMT_SURFACE(name, parameters, x, y, z)                                                        \
-  template <class T>                                                                                   \
-  T name##read(cudaSurfaceObject_t object, SIMT_EXPAND parameters,                                     \
-               cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) {     \
-    return simt::read_surface<T>(object, x, y, z, mode, line);                                         \
-  }                                                                                                    \
-  template <class T>                                                                                   \
-  void name##read(T* value, cudaSurfaceObject_t object, SIMT_EXPAND parameters,                        \
-                  cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) {  \
-    *value = simt::read_surface<T>(object, x, y, z, mode, line);                                       \
-  }                                                                                                    \
-  template <class T>                                                                                   \
-  void name##write(T value, cudaSurfaceObject_t object, SIMT_EXPAND parameters,                        \
-                   cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) { \
-    simt::write_surface<T>(value, object, x, y, z, mode, line);                                        \
+#define SIMT_SURFACE(name, parameters, x, y, z)                                                                    \
+  template <class T>                                                                                               \
+  SIMT_CALLED T name##read(cudaSurfaceObject_t object, SIMT_EXPAND parameters,                                     \
+                           cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) {     \
+    SIMT_CALL;                                                                                                     \
+    return simt::read_surface<T>(object, x, y, z, mode, line);                                                     \
+  }                                                                                                                \
+  template <class T>                                                                                               \
+  SIMT_CALLED void name##read(T* value, cudaSurfaceObject_t object, SIMT_EXPAND parameters,                        \
+                              cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) {  \
+    SIMT_CALL;                                                                                                     \
+    *value = simt::read_surface<T>(object, x, y, z, mode, line);                                                   \
+  }                                                                                                                \
+  template <class T>                                                                                               \
+  SIMT_CALLED void name##write(T value, cudaSurfaceObject_t object, SIMT_EXPAND parameters,                        \
+                               cudaSurfaceBoundaryMode mode = cudaBoundaryModeTrap, int line = __builtin_LINE()) { \
+    SIMT_CALL;                                                                                                     \
+    simt::write_surface<T>(value, object, x, y, z, mode, line);                                                    \
   }
 SIMT_SURFACE(surf1D, (int column), column, 0, 0)
 SIMT_SURFACE(surf2D, (int column, int row), column, row, 0)

@@ -312,7 +312,8 @@ inline cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc* description,
 // ---- in kernels ----
 
 template <class T>
-SIMT_NO_PROBES T tex1Dfetch(cudaTextureObject_t object, int i) {
+SIMT_CALLED SIMT_NO_PROBES T tex1Dfetch(cudaTextureObject_t object, int i) {
+  SIMT_CALL;
   const simt::Texture& texture = *(const simt::Texture*)object;
   const int index[3] = {i >= 0 && i < texture.memory.size[0] ? i : -1, 0, 0};
   typename simt::Channels<T>::type channels[simt::Channels<T>::count];
@@ -323,38 +324,46 @@ SIMT_NO_PROBES T tex1Dfetch(cudaTextureObject_t object, int i) {
   return value;
 }
 template <class T>
-T tex1D(cudaTextureObject_t object, float x) {
+SIMT_CALLED T tex1D(cudaTextureObject_t object, float x) {
+  SIMT_CALL;
   return simt::fetch<T>(object, 1, x, 0, 0, -1);
 }
 template <class T>
-T tex2D(cudaTextureObject_t object, float x, float y) {
+SIMT_CALLED T tex2D(cudaTextureObject_t object, float x, float y) {
+  SIMT_CALL;
   return simt::fetch<T>(object, 2, x, y, 0, -1);
 }
 template <class T>
-T tex3D(cudaTextureObject_t object, float x, float y, float z) {
+SIMT_CALLED T tex3D(cudaTextureObject_t object, float x, float y, float z) {
+  SIMT_CALL;
   return simt::fetch<T>(object, 3, x, y, z, -1);
 }
 template <class T>
-T tex1DLayered(cudaTextureObject_t object, float x, int layer) {
+SIMT_CALLED T tex1DLayered(cudaTextureObject_t object, float x, int layer) {
+  SIMT_CALL;
   return simt::fetch<T>(object, 1, x, 0, 0, simt::clamp_layer(object, layer, 2));
 }
 template <class T>
-T tex2DLayered(cudaTextureObject_t object, float x, float y, int layer) {
+SIMT_CALLED T tex2DLayered(cudaTextureObject_t object, float x, float y, int layer) {
+  SIMT_CALL;
   return simt::fetch<T>(object, 2, x, y, 0, simt::clamp_layer(object, layer, 2));
 }
 template <class T>
-T texCubemap(cudaTextureObject_t object, float x, float y, float z) {
+SIMT_CALLED T texCubemap(cudaTextureObject_t object, float x, float y, float z) {
+  SIMT_CALL;
   return simt::fetch_face<T>(object, x, y, z, 0);
 }
 template <class T>
-T texCubemapLayered(cudaTextureObject_t object, float x, float y, float z, int layer) {
+SIMT_CALLED T texCubemapLayered(cudaTextureObject_t object, float x, float y, float z, int layer) {
+  SIMT_CALL;
   return simt::fetch_face<T>(object, x, y, z, layer);
 }
 // The form that stores the value through a pointer.
-#define SIMT_STORED(name, parameters, ...)                                  \
-  template <class T>                                                        \
-  void name(T* value, cudaTextureObject_t object, SIMT_EXPAND parameters) { \
-    *value = name<T>(object, __VA_ARGS__);                                  \
+#define SIMT_STORED(name, parameters, ...)                                              \
+  template <class T>                                                                    \
+  SIMT_CALLED void name(T* value, cudaTextureObject_t object, SIMT_EXPAND parameters) { \
+    SIMT_CALL;                                                                          \
+    *value = name<T>(object, __VA_ARGS__);                                              \
   }
 #define SIMT_EXPAND(...) __VA_ARGS__
 SIMT_STORED(tex1Dfetch, (int i), i)

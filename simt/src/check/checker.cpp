@@ -13,6 +13,7 @@
 namespace simt {
 
 __thread ProbeState probe_state;
+__thread const void* called_from;
 
 namespace {
 
@@ -198,7 +199,8 @@ void Checker::misaligned(const Region& region, std::uintptr_t address, std::size
 }
 
 void check_access(const void* address, std::size_t bytes, unsigned access, const void* code) {
-  checker_of(this_worker)->access(reinterpret_cast<std::uintptr_t>(address), bytes, access, code);
+  checker_of(this_worker)
+      ->access(reinterpret_cast<std::uintptr_t>(address), bytes, access, called_from ? called_from : code);
 }
 
 void handed_over() {

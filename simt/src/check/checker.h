@@ -20,7 +20,7 @@ namespace simt {
 struct Finding {
   std::string check;  // a name of simt.Finding.check
   std::string what;  // "read", "write", "atomic", or the operation that overflowed
-  std::string space;  // "global", "shared", "local", "heap"
+  std::string space;  // "global", "shared", "local", "heap", "texture"
   std::string array;  // the kernel's parameter or the variable; empty if neither is known
   std::string type;  // of an array whose index is out of range, as the compiler writes it
   std::int64_t index = 0;  // in elements
@@ -28,11 +28,13 @@ struct Finding {
   std::uint64_t element = 1;  // bytes
   std::string kernel, file;
   int line = 0;  // 0: find it from `code`
-  int launched = 0;  // line of the call of a library function, whose own code is not the program's; 0: of a kernel
+  // The line if no place has one: of the call of a library function, whose own code is not the program's, or of the
+  // definition of a kernel that failed.
+  int launched = 0;
   // Of an index that is out of range: in the text that was compiled; of a misaligned address: bytes past a multiple.
   int column = 0;
   std::uintptr_t code = 0;
-  std::vector<CodePlace> places;  // instead of `code`, if a fault has recorded them
+  std::vector<CodePlace> places;  // instead of `code`, if a fault has recorded them, or after it
   bool in_thread = false;
   uint3 block{}, thread{};
   bool has_other = false;  // the other access of a race
@@ -180,6 +182,8 @@ class Checker final : public CheckObserver {
   void declared(std::uintptr_t variable, std::size_t bytes, const char* name);
   void locate(Finding& finding, const void* code) const;  // the running thread, at an address in the kernel's code
   void locate(Finding& finding, const void* code, unsigned thread) const;
+  // For code that may be a header's: also what has called it.
+  void locate_caller(Finding& finding, const void* code);
 
   struct Shadow {
     Cell* cells = nullptr;
@@ -282,6 +286,7 @@ class Checker final : public CheckObserver {
     std::uintptr_t address = 0;
     Handovers::Moment when;
   } taking_;  // the newest atomic read, which was probed before it happened
+  std::unordered_map<const void*, std::vector<CodePlace>> callers_;  // of code, when it had its first finding
   DynamicArray dynamic_;  // the running kernel's name for its dynamic shared memory
   std::uint64_t block_ = 0;
   int barrier_line_ = 0;  // of the running block's last barrier; 0: none yet, or not known

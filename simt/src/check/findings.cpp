@@ -133,6 +133,7 @@ void report_finding(const Fault& fault) {
   finding.kernel = fault.kernel;
   finding.file = fault.file;
   finding.line = fault.line ? fault.line : fault.code.empty() ? fault.defined : 0;
+  finding.launched = fault.defined;
   finding.in_thread = fault.in_thread;
   finding.block = fault.block;
   finding.thread = fault.thread;
@@ -165,6 +166,13 @@ std::map<std::uintptr_t, AtomicSite> take_atomics() {
 // ---- place and memory ----
 
 void Checker::locate(Finding& finding, const void* code) const { locate(finding, code, cursor.current); }
+
+void Checker::locate_caller(Finding& finding, const void* code) {
+  locate(finding, code);
+  const auto [known, is_new] = callers_.try_emplace(code);
+  if (is_new) known->second = places_of_calls();
+  finding.places = known->second;
+}
 
 void Checker::locate(Finding& finding, const void* code, unsigned thread) const {
   const Launch& launch = *job_->launch;
@@ -202,6 +210,7 @@ void Checker::name(Finding& finding, const Region& region, std::uintptr_t addres
     finding.array = dynamic_.name;
     finding.element = dynamic_.element ? std::min(dynamic_.element, bytes) : bytes;
   } else {
+    if (called_from) finding.space = "texture";
     for (unsigned i = 0; i < launch.argument_count; ++i) {
       const auto pointer = reinterpret_cast<std::uintptr_t>(launch.arguments[i].pointer);
       if (!pointer || pointer < region.base || pointer > region.base + region.bytes) continue;
@@ -289,9 +298,13 @@ void check_index(const char* file, int line, int column, const char* type, std::
   finding.type = type;
   finding.index = index;
   finding.column = column;
-  checker_of(this_worker)->locate(finding, code);
-  finding.file = file;
-  finding.line = line;
+  if (file[0] == '/') {  // in a header: the program's files have no full path
+    checker_of(this_worker)->locate_caller(finding, code);
+  } else {
+    checker_of(this_worker)->locate(finding, code);
+    finding.file = file;
+    finding.line = line;
+  }
   add_finding(std::move(finding));
 }
 
@@ -301,11 +314,14 @@ void check_overflow(const char* file, int line, const char* what, const char* ty
   finding.check = "int_overflow";
   finding.what = what;
   finding.type = type;
-  checker_of(this_worker)->locate(finding, code);
-  // In a header, as of a library function's sum, the line is that of the call. The program's files have no full path.
-  const bool in_library = finding.launched && file[0] == '/';
-  if (!in_library) finding.file = file;
-  finding.line = in_library ? finding.launched : line;
+  if (file[0] == '/') {  // in a header, as of a library function's sum: the program's files have no full path
+    checker_of(this_worker)->locate_caller(finding, code);
+    finding.line = finding.launched;
+  } else {
+    checker_of(this_worker)->locate(finding, code);
+    finding.file = file;
+    finding.line = line;
+  }
   add_finding(std::move(finding));
 }
 

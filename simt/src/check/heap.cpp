@@ -40,7 +40,7 @@ void drop_oldest() {
 void report_free(const char* what, const void* code) {
   Finding finding;
   finding.check = "illegal_address";
-  checker_of(this_worker)->locate(finding, code);
+  checker_of(this_worker)->locate_caller(finding, code);
   finding.message = "Thread " + coordinates(cursor.current, blockDim) + " of block (" + std::to_string(blockIdx.x) +
                     ", " + std::to_string(blockIdx.y) + ", " + std::to_string(blockIdx.z) + ") frees " + what;
   add_finding(std::move(finding));

@@ -113,6 +113,8 @@ void Checker::begin(Job& job) {
   parked_.clear();
   dynamic_ = {};
   taking_ = {};
+  called_from = nullptr;
+  callers_.clear();
   state_.epoch = epoch_.data();
   state_.written = nullptr;
   leave_place();

@@ -66,6 +66,9 @@ struct ProbeState {
 };
 extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) ProbeState probe_state;
 
+// Where the kernel has called a function of simt's headers that accesses memory for it (SIMT_CALLED); else null.
+extern __thread __attribute__((tls_model("initial-exec"), visibility("default"))) const void* called_from;
+
 enum Access : unsigned {
   reading = 0,
   writing = 1,

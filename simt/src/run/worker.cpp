@@ -3,6 +3,7 @@
 #include "run/schedule.h"
 
 #include <sys/mman.h>
+#include <unwind.h>
 
 #include <algorithm>
 #include <cstring>
@@ -382,6 +383,21 @@ std::vector<CodePlace> places_on_stack(unsigned thread) {
   for (auto* at = static_cast<const std::uintptr_t*>(low);
        reinterpret_cast<const char*>(at) < fiber->top && found.size() < most; ++at)
     if (module->contains(*at)) found.push_back({module->path, *at - 1 - module->base});
+  return found;
+}
+
+std::vector<CodePlace> places_of_calls() {
+  std::vector<CodePlace> found;
+  if (!this_worker->job->module) return found;
+  const auto add = [](_Unwind_Context* frame, void* into) {
+    constexpr std::size_t most = 16;
+    auto& all = *static_cast<std::vector<CodePlace>*>(into);
+    const Module& module = *this_worker->job->module;
+    const std::uintptr_t code = _Unwind_GetIP(frame);
+    if (module.contains(code)) all.push_back({module.path, code - 1 - module.base});
+    return all.size() < most ? _URC_NO_REASON : _URC_END_OF_STACK;
+  };
+  _Unwind_Backtrace(add, &found);
   return found;
 }
 

@@ -186,6 +186,8 @@ void note_failure(const char* reason, std::string message, int line, unsigned th
 // Returns the places in the kernel's code to which a thread will return, the innermost first; the running thread, or one
 // that waits. Words that only look like such addresses are among them.
 std::vector<CodePlace> places_on_stack(unsigned thread);
+// Returns the same for the running thread, by unwinding: exact, but slow.
+std::vector<CodePlace> places_of_calls();
 std::string coordinates(unsigned linear, const dim3& block);
 
 // collectives.cpp
