@@ -211,9 +211,11 @@ def run_compiler(command: list[str]) -> subprocess.CompletedProcess:
     if result.returncode != 0:
         if full := re.search(r"No space left on device|Disk quota exceeded|Read-only file system", result.stderr):
             raise _make_full_error(full[0], result.stderr)
-        if re.search(
+        short = re.search(
             r"Killed signal terminated program|virtual memory exhausted|out of memory allocating", result.stderr
-        ):
+        )
+        # After an error GCC may need more and more memory for what follows; the error is what counts then.
+        if short and not re.search(r"^[^:\n]+:\d+:\d+: error: ", result.stderr, re.MULTILINE):
             raise NoCompiler("The compiler ran out of memory. It needs about 1 GB: close other programs.")
     return result
 

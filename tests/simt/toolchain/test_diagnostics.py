@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from simt.errors import CompileError, Diagnostic
+from simt.errors import CompileError, Diagnostic, NoCompiler
 from simt.toolchain import build
+from simt.toolchain.compilers import run_compiler
 from simt.toolchain.diagnostics import read_diagnostics
 from simt.toolchain.units import Sources, make_units
 
@@ -88,3 +89,13 @@ cuda_sources:1:17: note: ‘void k(float*)’
         ("note", 7, "candidates are:"),
         ("note", 1, "‘void k(float*)’"),
     ]
+
+
+def test_a_compiler_without_memory():
+    """Is the reason memory, unless an error of the source came first? And is one that does not start a sentence?"""
+    script = "echo '{}cc1plus: out of memory allocating 1014323872 bytes' >&2; exit 1"
+    with pytest.raises(NoCompiler, match="ran out of memory"):
+        run_compiler(["sh", "-c", script.format("")])
+    assert run_compiler(["sh", "-c", script.format("a.cu:69:17: error: expected ‘,’\n")]).returncode == 1
+    with pytest.raises(NoCompiler, match=r"The compiler /nowhere cannot be started: No such file or directory\."):
+        run_compiler(["/nowhere"])
