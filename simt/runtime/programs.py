@@ -41,7 +41,12 @@ _CLOCKS = (
     *("clock_gettime", "gettimeofday", "time", "clock"),
     *(f"_ZNSt6chrono3_V212{name}_clock3nowEv" for name in ("steady", "system")),
 )
-_WRAPPED = [f"-Wl,--wrap={name}" for name in (*_ENDS, *_CLOCKS)]
+# These give the new thread a stack for signal handlers.
+_THREADS = (
+    "pthread_create",
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
+)
+_WRAPPED = [f"-Wl,--wrap={name}" for name in (*_ENDS, *_CLOCKS, *_THREADS)]
 
 
 @dataclass(frozen=True)
@@ -256,6 +261,7 @@ _RETURNED, _EXITED, _LEFT, _ABORTED, _CRASHED, _THREW, _NOT_LOADED, _NOT_STARTED
 
 
 _REPORTER = Path(__file__).with_name("last_words.py")
+_MOST_LABELS = 30  # that the runtime has room for
 
 
 def _load_library() -> ctypes.CDLL:
@@ -280,7 +286,7 @@ def run(program: Program, arguments: list[str]) -> End:
     """
     library = _load_library()
     words = [os.fsencode(word) for word in (program.name, *arguments)]
-    reporter = [sys.executable, str(_REPORTER), str(program.path), *program.texts, "--"]
+    reporter = [sys.executable, str(_REPORTER), str(program.path), *list(program.texts)[:_MOST_LABELS], "--"]
     end = _End()
     library.simt_run_program(
         os.fsencode(program.path),

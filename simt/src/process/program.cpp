@@ -18,8 +18,10 @@
 #include <exception>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <typeinfo>
 
 #include <cxxabi.h>
@@ -57,7 +59,7 @@ struct End {
   char text[480];           // of a crash or an exception, or why the program could not be loaded
 };
 
-// What run_on_thread() runs, by simt_run_program()'s arguments.
+// What runs: simt_run_program()'s arguments.
 struct Call {
   const char* path;
   int argc;
@@ -72,8 +74,9 @@ Call call{};
 std::atomic<int> phase{before_start};  // ending: the first thread to end the program or to crash has set it
 volatile bool in_other_thread = false;  // the crash
 
-// The command that reports the crash of a program that has damaged the memory of simt itself: the first words as Python
-// gives them, then the message, the exit status, a file with what the checks have found (0: none) and the places in the program. A signal handler adds these, so all have their room.
+// The command that reports a crash which this process cannot report (simt/runtime/last_words.py): the first words as
+// Python gives them, then the message, the exit status, a file with what the checks have found (0: none) and the places
+// in the program. A signal handler adds these, so all have their room.
 constexpr int most_words = 64, most_numbers = most_codes + 2;
 constexpr int first_label = 3;
 struct LastWords {
@@ -82,6 +85,7 @@ struct LastWords {
   const char* words[most_words + most_numbers + 2];  // from first_label on the names of the sources
   int count;
 } last_words{};
+
 Module program{};
 std::mutex shared_by_threads;  // of the program; guards the next two
 Fault refused;  // the first copy that was refused
@@ -125,12 +129,21 @@ void help() {
   give_up(end->status, file);
 }
 
-void on_alarm(int) {
-  static volatile bool asked = false;
-  if (asked) give_up(end->status);
-  asked = true;
+void on_late_alarm(int) { give_up(end->status); }
+
+// Has help() report a crash. If that thread cannot either, its findings are lost.
+void ask_to_report() {
+  signal(SIGALRM, on_late_alarm);
   set_alarm(5000);
   ask_for_help();
+}
+
+// A thread that the machine has only left no time for runs on between two alarms; one that waits for a lock does not.
+void on_alarm(int) {
+  static volatile int times = 0;
+  if (times == 3) return ask_to_report();
+  times = times + 1;
+  set_alarm(250);
 }
 
 // Makes sure that this thread can report a crash: malloc, which ends the process for damage that it finds, keeps its part
@@ -138,7 +151,7 @@ void on_alarm(int) {
 void expect_report() {
   ChangedOptions()->crashed = true;
   signal(SIGALRM, on_alarm);
-  set_alarm(300);
+  set_alarm(250);
   constexpr std::size_t beyond_caches = 100'000;
   void* volatile tried = std::malloc(beyond_caches);
   std::free(tried);
@@ -151,15 +164,14 @@ void expect_report() {
 [[noreturn]] void report_apart() {
   ChangedOptions()->crashed = true;
   in_other_thread = true;
-  signal(SIGALRM, on_alarm);
-  on_alarm(SIGALRM);
+  ask_to_report();
   park();
 }
 
 // Ends the program from wherever it is, as exit does: no function that was called is returned to. code: of an abort().
 [[noreturn]] void leave(How how, int status, std::uintptr_t code = 0) {
   if (!end || is_forked()) {
-    std::fflush(nullptr);
+    if (how != left_at_once) std::fflush(nullptr);
     _exit(how == called_abort ? 128 + SIGABRT : status);
   }
   if (is_main_thread() ? !is_on_stack() : how != called_abort) {  // nothing can be reported any more
@@ -206,8 +218,7 @@ const char* describe_crash(bool of_device) {
              "large";
     case past_stack:
       return "The program crashed outside of kernels: it reads or writes past the end of its stack. Check the indices "
-             "of "
-             "its local arrays";
+             "of its local arrays";
     case wild_jump:
       return "The program crashed outside of kernels: it jumps to an address that is not one of its functions. A "
              "function pointer was never set, or a local array was written out of bounds";
@@ -527,6 +538,43 @@ SIMT_API void simt_note_program(const void* main) { find_library(main, program);
 [[noreturn]] SIMT_API void __wrap_abort() {
   leave(called_abort, SIGABRT, reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - 1);
 }
+
+// What starts threads is in a program, likewise.
+SIMT_API int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                                   void* about) {
+  struct Start {
+    void* (*run)(void*);
+    void* about;
+  };
+  auto* const start = new Start{run, about};
+  const auto run_with_stack = [](void* given) {
+    const Start own = *static_cast<Start*>(given);
+    delete static_cast<Start*>(given);
+    const AlternateStack alternate;
+    return own.run(own.about);
+  };
+  const int failed = pthread_create(thread, attributes, run_with_stack, start);
+  if (failed) delete start;
+  return failed;
+}
+#ifdef __GLIBCXX__
+using ThreadState = std::unique_ptr<std::thread::_State>;
+void start_thread(std::thread*, ThreadState, void (*)()) __asm__(
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
+SIMT_API void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()) __asm__(
+    "__wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
+void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()) {
+  struct WithStack final : std::thread::_State {
+    explicit WithStack(ThreadState given) : inner(std::move(given)) {}
+    void _M_run() override {
+      const AlternateStack alternate;
+      inner->_M_run();
+    }
+    ThreadState inner;
+  };
+  start_thread(thread, std::make_unique<WithStack>(std::move(state)), depends);
+}
+#endif
 
 // What clocks are in a program, likewise.
 SIMT_API int __wrap_clock_gettime(clockid_t clock, timespec* now) {

@@ -293,6 +293,12 @@ void use_alternate_stack() {
   if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
 }
 
+AlternateStack::~AlternateStack() {
+  stack_t none{}, stack{};
+  none.ss_flags = SS_DISABLE;
+  if (sigaltstack(&none, &stack) == 0 && stack.ss_sp) munmap(stack.ss_sp, stack.ss_size);
+}
+
 void record(Fault fault) {
   std::lock_guard lock(mutex);
   if (kept) return;

@@ -58,7 +58,14 @@ std::string parameter_name(const Launch& launch, unsigned argument);
 // number if none does.
 std::uintptr_t from_argument(const Launch& launch, const Place& place, std::uintptr_t address);
 void install_handlers();
+// Gives the calling thread a stack for its signal handlers, on which the end of its own can be reported.
 void use_alternate_stack();
+// The same as long as the object lives.
+struct AlternateStack {
+  AlternateStack() { use_alternate_stack(); }
+  ~AlternateStack();
+  AlternateStack(const AlternateStack&) = delete;
+};
 int abort_signal();
 
 }  // namespace simt

@@ -30,7 +30,7 @@ char* left_at = nullptr;    // where the program's frames end, after leave_stack
 volatile bool on_stack = false;
 void (*entered)();
 
-std::size_t limit_of(__rlimit_resource_t what, std::size_t most) {
+std::size_t limit_of(decltype(RLIMIT_AS) what, std::size_t most) {
   rlimit limit{};
   getrlimit(what, &limit);
   return static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, most));

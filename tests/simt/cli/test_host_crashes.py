@@ -13,6 +13,7 @@ PROGRAM = r"""
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <pthread.h>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -65,6 +66,12 @@ int main(int argc, char** argv) {
   if (what == "printf") { printf("begin "); printf("%s", (char*)0x5000000000 + zero); }  // printf
   if (what == "thread") std::thread([] { *(volatile int*)nullptr = 1; }).join();  // thread
   if (what == "abort in thread") std::thread([] { abort(); }).join();  // abort in thread
+  if (what == "recursion in thread") std::thread([] { endless(1); }).join();
+  if (what == "recursion in pthread") {
+    pthread_t thread;
+    pthread_create(&thread, nullptr, [](void*) { return (void*)(size_t)endless(1); }, nullptr);
+    pthread_join(thread, nullptr);
+  }
   if (what == "exit in thread") std::thread([] { puts("left"); exit(7); }).join();
   if (what == "destructor") zero = 2;
   if (what == "simt's memory") {
@@ -110,6 +117,8 @@ CRASHES = {
     "printf": (11, "at an address where nothing is allocated"),
     "thread": (11, "through a null pointer"),
     "abort in thread": (6, "called abort()"),
+    "recursion in thread": (11, "ran out of stack", ""),
+    "recursion in pthread": (11, "ran out of stack", ""),
     "destructor": (6, "called abort()"),
     "simt's memory": (None, DAMAGED, ""),
 }
