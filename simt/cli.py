@@ -193,7 +193,7 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
             report.findings = [f for f in report.findings if f.check != "leak"]
         launched = _take_launched(job, end, "checked")
         _print_end(end)
-        if not job.is_script and end.orderly and not report.errors:
+        if launched and not job.is_script and end.orderly and not report.errors:
             _compare_schedules(job, end, report, 10 + 3 * (time.monotonic() - began))
         if launched or report.findings:
             print(report.text(), file=sys.stderr)

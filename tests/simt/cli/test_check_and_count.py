@@ -273,3 +273,23 @@ def test_count_tells_what_a_kernel_asks_for(simt, tmp_path, file):
     )
     assert done.returncode == 0 and "fill" in done.stderr
     assert len(json.loads((tmp_path / "counted.json").read_text())["launches"]) == 1
+
+
+RUNS = """
+#include <cstdio>
+__global__ void nothing() {}
+int main(int argc, char** argv) {
+  if (argc > 1) nothing<<<1, 32>>>();
+  FILE* runs = fopen("runs", "a");
+  fputs("run\\n", runs);
+  fclose(runs);
+  return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_program_without_a_kernel_runs_once(simt, tmp_path):
+    """Is a program run again in other orders of its threads only if it has launched a kernel?"""
+    for words, runs in ([], 1), (["kernel"], 1 + 1 + 4):
+        simt("check", "a.cu", *words, files={"a.cu": RUNS})
+        assert (tmp_path / "runs").read_text() == "run\n" * runs

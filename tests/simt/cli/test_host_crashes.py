@@ -164,7 +164,7 @@ def test_other_threads_and_processes_end_as_without_simt(crash):
 
 
 def test_the_report_of_a_program_that_leaves_no_memory(crash):
-    """Is the report there when the program has used up the address space, with the orders of threads compared?"""
+    """Is the report there when the program has used up the address space?"""
     done = crash("check", "no memory", preexec_fn=_limit_to(4))
     assert done.stdout == "no more\n" and done.returncode == 5
     assert done.stderr == "simt: No kernel was launched, so none was checked.\n"
