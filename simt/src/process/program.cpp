@@ -67,11 +67,13 @@ struct Call {
   void* handle;  // of the loaded program
 };
 
-enum Phase : int { before_start, running, ending };
+enum Phase : int { before_start, running, ending, ended };
 
 End* end = nullptr;
 Call call{};
 std::atomic<int> phase{before_start};  // ending: the first thread to end the program or to crash has set it
+Mode mode = Mode::plain;  // of the program: Python changes the options when it has ended
+thread_local bool is_programs_thread = false;  // the program has started it
 volatile bool in_other_thread = false;  // the crash
 
 // The command that reports a crash which this process cannot report (simt/runtime/last_words.py): the first words as
@@ -121,7 +123,7 @@ void set_alarm(int milliseconds) {
 // Gives up on a thread whose memory is of a part of the heap for itself, with what the checks have found.
 void help() {
   int file = 0;
-  if (options().mode == Mode::check) {
+  if (mode == Mode::check) {
     const std::string found = simt_take_findings();  // may wait for a lock; then the next alarm gives up
     file = memfd_create("findings", 0);
     if (file < 0 || write(file, found.data(), found.size()) < 0 || lseek(file, 0, SEEK_SET) < 0) file = 0;
@@ -237,7 +239,7 @@ constexpr char damaged_text[] =
 void give_up(int number, int found) {
   set_alarm(0);
   if (end->how == crashed || end->how == called_abort) number = end->status;
-  const int status = options().mode == Mode::plain ? 128 + number : 1;
+  const int status = mode == Mode::plain ? 128 + number : 1;
   last_words.words[last_words.count++] = in_other_thread ? describe_crash(false) : damaged_text;
   add_last_word(0, static_cast<unsigned>(status));
   add_last_word(1, static_cast<unsigned>(found));
@@ -314,6 +316,10 @@ void on_crash(int number, siginfo_t* info, void* raw) {
   if (is_forked()) {  // as without simt
     signal(number, SIG_DFL);
     return;
+  }
+  if (phase == ended) {
+    if (is_programs_thread) park();  // its memory may have been freed
+    give_up(number);
   }
   const bool is_first = begin_end();
   static pthread_t crashing;
@@ -551,6 +557,7 @@ SIMT_API int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attr
     const Start own = *static_cast<Start*>(given);
     delete static_cast<Start*>(given);
     const AlternateStack alternate;
+    is_programs_thread = true;
     return own.run(own.about);
   };
   const int failed = pthread_create(thread, attributes, run_with_stack, start);
@@ -568,6 +575,7 @@ void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()
     explicit WithStack(ThreadState given) : inner(std::move(given)) {}
     void _M_run() override {
       const AlternateStack alternate;
+      is_programs_thread = true;
       inner->_M_run();
     }
     ThreadState inner;
@@ -620,6 +628,7 @@ SIMT_API void simt_run_program(const char* path, const char* const* reporter, in
     changed->program = true;
     changed->sorted_print = compared != nullptr;
   }
+  mode = options().mode;
   clocks_vary = compared && std::strcmp(compared, "other times") == 0;
   handle_signals();
   bool orderly = false;
@@ -643,6 +652,7 @@ SIMT_API void simt_run_program(const char* path, const char* const* reporter, in
     std::clog.flush();
   }
   std::fflush(nullptr);
+  phase = ended;
   *into = *end;
 }
 
