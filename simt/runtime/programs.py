@@ -260,7 +260,7 @@ class _End(ctypes.Structure):
 _RETURNED, _EXITED, _LEFT, _ABORTED, _CRASHED, _THREW, _NOT_LOADED, _NOT_STARTED = range(8)
 
 
-_REPORTER = Path(__file__).with_name("last_words.py")
+_REPORTER = Path(__file__).parents[1] / "checking/last_words.py"
 _MOST_LABELS = 30  # that the runtime has room for
 
 

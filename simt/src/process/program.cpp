@@ -76,7 +76,7 @@ Mode mode = Mode::plain;  // of the program: Python changes the options when it 
 thread_local bool is_programs_thread = false;  // the program has started it
 volatile bool in_other_thread = false;  // the crash
 
-// The command that reports a crash which this process cannot report (simt/runtime/last_words.py): the first words as
+// The command that reports a crash which this process cannot report (simt/checking/last_words.py): the first words as
 // Python gives them, then the message, the exit status, a file with what the checks have found (0: none) and the places
 // in the program. A signal handler adds these, so all have their room.
 constexpr int most_words = 64, most_numbers = most_codes + 2;
