@@ -48,6 +48,7 @@ SIMT_INLINE cudaError_t give(T** pointer, size_t bytes) {
 
 template <class T>
 SIMT_INLINE cudaError_t cudaMalloc(T** pointer, size_t bytes) {
+  if (const char* const why = simt::no_room(bytes)) return simt::failed(cudaErrorMemoryAllocation, why);
   if (const cudaError_t error = simt::give(pointer, bytes)) return error;
   if (*pointer) simt::close_to_host(*pointer);
   simt::note_memory(*pointer, bytes, cudaMemoryTypeDevice);

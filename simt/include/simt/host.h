@@ -41,6 +41,8 @@ SIMT_API void* allocate(
     std::size_t bytes);  // null when there is no memory; poisoned as never written, guarded on request
 SIMT_API void* allocate_at(std::size_t bytes,
                            const void* code);  // the same; code: of the program's call, null if no program frees it
+// Why cudaMalloc cannot give so many bytes; null if it may.
+SIMT_API const char* no_room(std::size_t bytes);
 SIMT_API bool release(void* pointer);  // false: not a pointer that allocate returned
 SIMT_API void close_to_host(void* pointer);  // from now on only kernels and the two below reach it
 SIMT_API void register_host(void* pointer, std::size_t bytes);  // from now on kernels reach this memory of the host

@@ -280,6 +280,32 @@ def test_occupancy_is_that_of_a_cooperative_launch(simt, device, blocks):
     assert (done.stdout, done.returncode) == (expected, 0), done.stderr
 
 
+TOO_MUCH = (
+    CHECK
+    + r"""
+int main() {
+  float* a = nullptr;
+  printf("%s ", cudaGetErrorName(cudaMalloc(&a, 1ull << 45)));
+  printf("%s ", cudaGetErrorName(cudaMalloc(&a, 17ull << 30)));
+  printf("%d ", a == nullptr);
+  CHECK(cudaMalloc(&a, 1 << 20));
+  CHECK(cudaFree(a));
+  cudaMalloc(&a, 1ull << 40);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_no_more_memory_is_given_than_the_device_has(simt, command):
+    """Is a request for more than a T4's 16 GB an error of the program, as on a T4, and not the end of this machine?"""
+    done = simt(command, "a.cu", files={"a.cu": TOO_MUCH})
+    assert done.stdout == 2 * "cudaErrorMemoryAllocation " + "1 "
+    if command == "check":
+        line = TOO_MUCH.count("\n", 0, TOO_MUCH.index("1ull << 40")) + 1
+        assert f"unchecked_error: a.cu, line {line}: cudaMalloc failed: the device does not have so" in done.stderr
+
+
 COMPLEX = r"""
 #include <cuComplex.h>
 #include <complex>
