@@ -206,14 +206,17 @@ void add_last_word(int index, unsigned long long number) {
   last_words.words[last_words.count++] = at;
 }
 
-// Returns the message about a crash, without the full stop. of_device: the address is of device memory.
-const char* describe_crash(bool of_device) {
+// Returns the message about a crash, without the full stop. may_lock: whether to ask of what memory it is.
+const char* describe_crash(bool may_lock) {
   if (end->how == called_abort) return "The program called abort()";
   if (end->status == SIGABRT) return "The program was aborted";
   if (end->status == SIGFPE) return "The program crashed outside of kernels: it divides an integer by zero";
   if (end->status == SIGILL)
     return "The program crashed outside of kernels: it executed an illegal instruction or a trap";
-  if (of_device) return "Host code accesses device memory, which only kernels and cudaMemcpy can access";
+  if (may_lock && closed_to_host(end->address))
+    return "Host code accesses device memory, which only kernels and cudaMemcpy can access";
+  if (may_lock && is_read_by_free(end->address))
+    return "Host code frees device memory with free() or delete. Free it with cudaFree";
   switch (end->crash) {
     case no_stack:
       return "The program ran out of stack outside of kernels: its recursion does not end, or a local array is too "
@@ -372,7 +375,7 @@ std::string problem(const void* pointer, const std::string& name, bool device, s
 void report_crash() {
   expect_report();
   Fault fault;
-  fault.message = describe_crash(end->how == crashed && closed_to_host(end->address));
+  fault.message = describe_crash(end->how == crashed);
   std::snprintf(end->text, sizeof end->text, "%s", fault.message.c_str());
   if (options().mode != Mode::check || end->status == SIGABRT) return;
   fault.reason = end->status == SIGFPE    ? "division_by_zero"

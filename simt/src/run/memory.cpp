@@ -245,6 +245,13 @@ bool closed_to_host(std::uintptr_t address) {
   return block && block->closed;
 }
 
+bool is_read_by_free(std::uintptr_t address) {
+  constexpr std::uintptr_t notes = 16;
+  std::lock_guard lock(mutex);
+  const auto next = live().upper_bound(address);
+  return next != live().end() && next->second.closed && next->first - address <= notes;
+}
+
 void allow_access_to_all(bool reach) {
   std::lock_guard lock(mutex);
   kernels_running += reach ? 1 : -1;

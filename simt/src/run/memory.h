@@ -80,6 +80,8 @@ void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding);
 
 // In a checked program the host cannot access memory from cudaMalloc, as on a GPU: only kernels and copies can.
 bool closed_to_host(std::uintptr_t address);
+// Whether free() reads this address, its notes on a block, where it gets such memory.
+bool is_read_by_free(std::uintptr_t address);
 void allow_access_to_all(bool reach);
 struct KernelAccess {
   KernelAccess() { allow_access_to_all(true); }

@@ -244,3 +244,9 @@ def test_a_machine_without_another_process(simt, tmp_path):
     done = simt("check", "a.cu", files=files, environment=environment)
     sentence = "simt: The program was not run again with its threads in other orders: no process can be started"
     assert f"{sentence} (Resource temporarily unavailable).\n" in done.stderr
+
+
+def test_free_of_device_memory_names_cudafree(simt):
+    text = "#include <cstdlib>\nint main() {\n  int* d;\n  cudaMalloc(&d, 400);\n  free(d);\n}\n"
+    done = simt("check", "a.cu", files={"a.cu": text})
+    assert "a.cu, line 5: Host code frees device memory with free() or delete. Free it with cudaFree." in done.stderr
