@@ -33,6 +33,7 @@ class Kernel:
     line: int = 0
     bounds: str = "0"  # the first argument of __launch_bounds__, as C++ text
     overloaded: bool = False
+    is_outermost: bool = False  # declared in no namespace and no class
     is_global: bool = False  # declared in no namespace, in a file with `using namespace std;`
 
 
@@ -40,6 +41,7 @@ def find_kernels(tokens: list[Token], directives: dict[int, int]) -> dict[str, K
     """Return the kernels that the tokens declare, by name. directives: the result of tokens.find_directives()."""
     kernels: dict[str, Kernel] = {}
     opens_std = "using namespace std ;" in " ".join(t.text for t in tokens if t.kind not in ("space", "comment"))
+    depths = _find_depths(tokens) if any(t.text == "__global__" for t in tokens) else []
     for i, token in enumerate(tokens):
         if token.text != "__global__" or token.kind != "word":
             continue
@@ -55,14 +57,16 @@ def find_kernels(tokens: list[Token], directives: dict[int, int]) -> dict[str, K
             known.line = kernel.line  # the last of its declarations is the definition
         else:
             kernels[kernel.name] = kernel
-            kernel.is_global = opens_std and _find_depth(tokens, i) == 0
+            kernel.is_outermost = depths[i] == 0
+            kernel.is_global = opens_std and kernel.is_outermost
     return kernels
 
 
-def _find_depth(tokens: list[Token], i: int) -> int:
-    """Return the number of braces around the token at i, without those of `extern "C" {…}`."""
-    depths = [0]
-    for j, token in enumerate(tokens[:i]):
+def _find_depths(tokens: list[Token]) -> list[int]:
+    """Return the number of braces around each token, without those of `extern "C" {…}`."""
+    found, depths = [], [0]
+    for j, token in enumerate(tokens):
+        found.append(depths[-1])
         if token.kind != "mark":
             continue
         if token.text == "{":
@@ -71,7 +75,7 @@ def _find_depth(tokens: list[Token], i: int) -> int:
             depths.append(depths[-1] + (not linkage))
         elif token.text == "}" and len(depths) > 1:
             depths.pop()
-    return depths[-1]
+    return found
 
 
 def _read_kernel(tokens: list[Token], i: int, directives: dict[int, int]) -> Kernel | None:

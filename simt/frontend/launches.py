@@ -50,7 +50,8 @@ def rewrite_launches(tokens: list[Token], source: Source, kernels: dict[str, Ker
                 typed = False  # only a call by the kernel's own name fills in default values
         for t in tokens[start:i]:
             t.kind, t.text = "space", ""
-        head = breaks + _format_launch_head(expression, name, kernel, typed, source.label, line)
+        visible = in_macro or (kernel is not None and (kernel.is_outermost or "::" in expression))
+        head = breaks + _format_launch_head(expression, name, kernel, typed, source.label, line, visible)
         token.kind, token.text = "rewritten", head + token.text.removeprefix("<<<")
         tokens[closing].kind, tokens[closing].text = "rewritten", tokens[closing].text.removesuffix(">>>") + "))"
 
@@ -240,14 +241,24 @@ def _replace_null_pointers(arguments: list[list[Token]], kernel: Kernel | None) 
             words[0].text = "nullptr"
 
 
-def _format_launch_head(expression: str, name: str, kernel: Kernel | None, typed: bool, label: str, line: int) -> str:
+def _format_launch_head(
+    expression: str, name: str, kernel: Kernel | None, typed: bool, label: str, line: int, visible: bool
+) -> str:
+    """Return the text that replaces the kernel's name and the <<<.
+
+    visible: whether the expression has a meaning of its own, and not only as the name in a call, for which C++ also
+    searches the namespaces of the arguments.
+    """
     names = ",".join(kernel.parameters) if kernel else ""
     defined, bounds = (kernel.line, kernel.bounds) if kernel else (0, "0")
     site = f'::simt::Site{{{name}, "{label}", {line}, "{names}", {defined}, {bounds}}}'
     # After `using namespace std`, the name alone may stand for functions of std, too, such as std::apply.
     scope = "::" if kernel and kernel.is_global and re.match(rf"{kernel.name}\b", expression) else ""
     pointer = f"{scope}{expression}, " if typed else ""
-    return f"::simt::launch({site}, {pointer}[&](const auto&... simt_a) {{ {expression}(simt_a...); }}, ::simt::config("
+    call = f"[&](const auto&... simt_a) {{ {expression}(simt_a...); }}"
+    instance = f"::simt::instance(simt_f, {scope}{expression})"
+    find = f"[&](auto* simt_f) -> decltype({instance}) {{ return {instance}; }}, " if visible and not typed else ""
+    return f"::simt::launch({site}, {pointer}{call}, {find}::simt::config("
 
 
 def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> None:

@@ -95,7 +95,7 @@ def rewrite(
 
 
 # What rewritten text calls in namespace simt. Each has a second name with a _ at its end (simt/include/simt/aliases.h).
-_CALLED = frozenset("Dropped Site config dynamic_shared erase launch local named print whole".split())
+_CALLED = frozenset("Dropped Site config dynamic_shared erase instance launch local named print whole".split())
 
 
 def _join(tokens: list[Token], source: Source) -> str:

@@ -20,8 +20,21 @@ TypedLaunch<F, P...> launch_(Site site, void (*kernel)(P...), F call, Config con
   return launch(site, kernel, call, config);
 }
 template <class F>
-DeducedLaunch<F> launch_(Site site, F call, Config config) {
+DeducedLaunch<F, NotFound> launch_(Site site, F call, Config config) {
   return launch(site, call, config);
+}
+template <class F, class Find>
+  requires(!std::is_pointer_v<F>)
+DeducedLaunch<F, Find> launch_(Site site, F call, Find find, Config config) {
+  return launch(site, call, find, config);
+}
+template <class F>
+F* instance_(F*, std::type_identity_t<F>* kernel) {
+  return kernel;
+}
+template <class... P>
+auto instance_(AnyKernel*, void (*kernel)(P...)) {
+  return kernel;
 }
 template <class... P>
 NamedKernel<P...> named_(void (*kernel)(P...), const char* name, const char* parameters, int defined, int max_threads) {

@@ -367,8 +367,9 @@ T pointed(void* argument) {
 template <class... P, std::size_t... I>
 cudaError_t launch_pointed(const Site& site, void (*kernel)(P...), const Config& config, bool cooperative,
                            void** arguments, std::index_sequence<I...>) {
-  std::tuple<P...> values(pointed<P>(arguments[I])...);
-  return (cudaError_t)launch_body(site, (const void*)kernel, kernel, config, cooperative, values);
+  std::tuple<Kept<P>...> values(pointed<Kept<P>>(arguments[I])...);
+  auto call = call_of(kernel);
+  return (cudaError_t)launch_body(site, (const void*)kernel, call, config, cooperative, values);
 }
 
 }  // namespace simt

@@ -89,8 +89,8 @@ inline const ErasedKernel* find_erased(const void* function) {
 template <class... P, std::size_t... I>
 Work* defer_pointed(const ErasedKernel& kernel, Config config, void** arguments, void (*)(P...),
                     std::index_sequence<I...>) {
-  std::tuple<P...> values(pointed<P>(arguments[I])...);
-  auto* call = (void (*)(P...))kernel.function;
+  std::tuple<Kept<P>...> values(pointed<Kept<P>>(arguments[I])...);
+  auto call = call_of((void (*)(P...))kernel.function);
   return defer_launch(kernel.site, kernel.function, call, config, false, values);
 }
 template <class... P>

@@ -150,6 +150,57 @@ SIMT_INLINE Argument argument_of(T* const& pointer) {
 SIMT_INLINE Argument argument_of(void* const& pointer) { return {pointer, 1}; }
 SIMT_INLINE Argument argument_of(const void* const& pointer) { return {pointer, 1}; }
 
+// Whether C++ passes an object of class T by its address, because a constructor that copies or moves it, or its
+// destructor, has code. CUDA runs this code on the host only: a kernel gets the bytes of the host's copy.
+template <class T>
+constexpr bool is_passed_by_address() {
+  if constexpr (!std::is_class_v<T> && !std::is_union_v<T>) {
+    return false;
+  } else {
+    constexpr bool copied = std::is_copy_constructible_v<T>, moved = std::is_move_constructible_v<T>;
+    return !std::is_trivially_destructible_v<T> || !(copied || moved) ||
+           (copied && !std::is_trivially_copy_constructible_v<T>) ||
+           (moved && !std::is_trivially_move_constructible_v<T>);
+  }
+}
+
+// The bytes of such an object. Copying them runs none of its code.
+template <class T>
+struct Bits {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  SIMT_NO_PROBES explicit Bits(const T& object) {
+    __builtin_memcpy(bytes, (const void*)__builtin_addressof(object), sizeof bytes);
+  }
+};
+template <class T>
+using Kept = std::conditional_t<is_passed_by_address<T>(), Bits<T>, T>;
+template <class T>
+using Passed = std::conditional_t<is_passed_by_address<T>(), T&, T>;
+template <class... P>
+inline constexpr bool has_bits = (is_passed_by_address<P>() || ...);
+
+// A kernel of which a parameter is such an object. Each thread calls it with the address of its own copy of the bytes.
+template <class... P>
+struct BitsCall {
+  void (*kernel)(P...);
+  SIMT_APART void operator()(Kept<P>... copies) const {
+    auto* call = (void (*)(Passed<P>...))kernel;
+    __asm__("" : "+r"(call));  // the compiler must not see that the type is another one
+    call(reinterpret_cast<Passed<P>&&>(copies)...);
+  }
+};
+template <class... P>
+auto call_of(void (*kernel)(P...)) {
+  if constexpr (has_bits<P...>)
+    return BitsCall<P...>{kernel};
+  else
+    return kernel;
+}
+template <class F>
+inline constexpr bool is_bits_call = false;
+template <class... P>
+inline constexpr bool is_bits_call<BitsCall<P...>> = true;
+
 template <class F, class... P>
 struct Body {
   F& call;
@@ -244,7 +295,7 @@ template <class F, class... P>
 Work* defer_launch(const Site& site, const void* function, F& call, Config config, bool cooperative,
                    std::tuple<P...>& values) {
   config.stream = nullptr;
-  if constexpr (!std::is_empty_v<F> && !std::is_pointer_v<F>) {
+  if constexpr (!std::is_empty_v<F> && !std::is_pointer_v<F> && !is_bits_call<F>) {
     // The launch names the kernel by a variable, which may change or end before the work runs.
     if (function) {
       auto* kernel = (void (*)(P...))function;
@@ -257,6 +308,15 @@ Work* defer_launch(const Site& site, const void* function, F& call, Config confi
   });
 }
 
+// The launch of a kernel that has_bits. The arguments are the host's copies.
+template <class... P>
+int launch_bits(const Site& site, const void* function, void (*kernel)(P...), const Config& config,
+                const std::type_identity_t<P>&... arguments) {
+  auto call = call_of(kernel);
+  std::tuple<Kept<P>...> values(static_cast<Kept<P>>(arguments)...);
+  return launch_body(site, function, call, config, false, values);
+}
+
 // kernel<<<…>>>(arguments) with a kernel whose parameter types are known: arguments convert once, as in a call.
 template <class F, class... P>
 struct TypedLaunch {
@@ -265,21 +325,58 @@ struct TypedLaunch {
   F call;
   Config config;
   void operator()(P... arguments) {
-    std::tuple<P...> values(static_cast<P>(arguments)...);
-    launch_body(site, function, call, config, false, values);
+    if constexpr (has_bits<P...>) {
+      launch_bits(site, function, (void (*)(P...))function, config, arguments...);
+    } else {
+      std::tuple<P...> values(static_cast<P>(arguments)...);
+      launch_body(site, function, call, config, false, values);
+    }
   }
 };
 
-// The same where the kernel is a template whose parameters are deduced from the arguments.
+// Returns the kernel's address, converted to the type of the first argument, or with its own type if that is AnyKernel*.
+// The kernel is a name that may stand for several functions or a template: no overload fits if none of them has the type.
+struct AnyKernel {};
 template <class F>
+F* instance(F*, std::type_identity_t<F>* kernel) {
+  return kernel;
+}
+template <class... P>
+auto instance(AnyKernel*, void (*kernel)(P...)) {
+  return kernel;
+}
+template <class Find, class... A>
+constexpr bool takes_bits() {
+  if constexpr (std::is_invocable_v<Find&, AnyKernel*>) {
+    return []<class... P>(void (*)(P...)) {
+      return has_bits<P...> && sizeof...(P) == sizeof...(A);
+    }(std::invoke_result_t<Find&, AnyKernel*>());
+  }
+  return false;
+}
+
+// The same where the kernel is a template whose parameters are deduced from the arguments. find: calls instance() with
+// its argument and the kernel.
+template <class F, class Find>
 struct DeducedLaunch {
   Site site;
   F call;
+  Find find;
   Config config;
   template <class... A>
   void operator()(A... arguments) {
-    std::tuple<A...> values(arguments...);
-    launch_body(site, nullptr, call, config, false, values);
+    if constexpr (takes_bits<Find, A...>()) {
+      return launch_as(find((AnyKernel*)nullptr), arguments...);
+    } else if constexpr (has_bits<A...> && std::is_invocable_v<Find&, void (*)(A...)>) {
+      return launch_as(find((void (*)(A...)) nullptr), arguments...);
+    } else {
+      std::tuple<A...> values(arguments...);
+      launch_body(site, nullptr, call, config, false, values);
+    }
+  }
+  template <class... P>
+  void launch_as(void (*kernel)(P...), const std::type_identity_t<P>&... arguments) {
+    launch_bits(site, nullptr, kernel, config, arguments...);
   }
 };
 
@@ -287,9 +384,15 @@ template <class F, class... P>
 TypedLaunch<F, P...> launch(Site site, void (*kernel)(P...), F call, Config config) {
   return {site, (const void*)kernel, call, config};
 }
+struct NotFound {};
 template <class F>
-DeducedLaunch<F> launch(Site site, F call, Config config) {
-  return {site, call, config};
+DeducedLaunch<F, NotFound> launch(Site site, F call, Config config) {
+  return {site, call, {}, config};
+}
+template <class F, class Find>
+  requires(!std::is_pointer_v<F>)
+DeducedLaunch<F, Find> launch(Site site, F call, Find find, Config config) {
+  return {site, call, find, config};
 }
 
 // ---- inside a kernel; `line` is the line of the call in the student's source ----
