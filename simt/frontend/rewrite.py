@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from simt.frontend.declarations import Kernel
 from simt.frontend.dropped_calls import mark_dropped
+from simt.frontend.flexible_arrays import mark_flexible_arrays
 from simt.frontend.hidden_casts import hide_casts
 from simt.frontend.launches import rewrite_erased_kernels, rewrite_launches, rewrite_pointer_launches
 from simt.frontend.local_marks import mark_locals
@@ -82,6 +83,7 @@ def rewrite(
         hide_casts(tokens, source)
         mark_locals(tokens, source)
         mark_dropped(tokens, source)
+        mark_flexible_arrays(tokens, source)
     if unrolled:
         unroll(tokens, source)
     _rename_places(tokens, source)

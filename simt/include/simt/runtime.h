@@ -100,11 +100,15 @@ SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) {
 #endif
 #endif
 
+// Whether the type ends with an array without a length (simt/frontend/flexible_arrays.py).
+template <class T>
+concept Flexible = requires { T::simt_flexible; };
+
 // Returns Argument::padding for pointers to a type.
 template <class T>
 const bool* padding_of() {
 #ifdef SIMT_KNOWS_PADDING
-  if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T> && sizeof(T) <= 1024) {
+  if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T> && !Flexible<T> && sizeof(T) <= 1024) {
     static bool is_padding[sizeof(T)];
     static const bool any = [] {
       alignas(T) unsigned char bytes[sizeof(T)];
@@ -478,7 +482,7 @@ SIMT_INLINE void local(T& variable, const char* name) {
                 !std::is_const_v<T>) {
     mark_local((void*)&variable, sizeof variable, name);
 #ifdef SIMT_KNOWS_PADDING
-    if constexpr (std::is_class_v<std::remove_all_extents_t<T>>)
+    if constexpr (std::is_class_v<std::remove_all_extents_t<T>> && !Flexible<std::remove_all_extents_t<T>>)
       __builtin_clear_padding((std::remove_cv_t<T>*)&variable);  // nothing writes it, and a copy reads it
 #endif
   }
