@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simt.runtime import library
-from simt.toolchain.lines import choose_place, find_indexed_array, find_source_lines, is_in_one_function
+from simt.toolchain.lines import choose_place, ends_struct, find_indexed_array, find_source_lines, is_in_one_function
 
 # All checks, causes before their consequences: the first finding is the one to fix first.
 CHECKS = (
@@ -176,7 +176,12 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
     if raw["message"].count(" ") > 4:  # the runtime has already described the fault in a sentence
         return Finding(message=raw["message"], **common)
     if raw["what"] == "index" and raw["places"]:
-        raw = {**raw, "array": find_indexed_array(raw["places"][0][0], source, line, raw["column"])}
+        module = raw["places"][0][0]
+        raw = {**raw, "array": find_indexed_array(module, source, line, raw["column"])}
+        # A struct that ends with `float values[1]` is a common form of one whose array has as many elements as its
+        # memory holds. Accesses outside that memory are findings of their own.
+        if _ONE_ELEMENT.match(raw["type"]) and raw["index"] > 0 and ends_struct(module, raw["array"]):
+            return None
     if raw["other"]:
         what, block, thread, place = raw["other"]
         _, other_line = (place and lines.get(place)) or ("", 0)
@@ -218,6 +223,7 @@ _VERB = {
 _NOUN = {"read": "read", "write": "write", "atomic": "update", "copy": "copy"}
 _UNDER_WAY = "copy under way"
 _INDEXES = "uses index"
+_ONE_ELEMENT = re.compile(r"[^\[]*\[[01]\]")  # the type of an array with at most one element
 _GUARD = "Check the index before the access."
 _SAME_WARP = " Being in one warp does not order them."
 _AWAIT = "Wait for the copy, then call `__syncthreads()`."

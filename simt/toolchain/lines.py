@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from simt.frontend.tokens import Token, find_closing, get_text, tokenize
+
 # The labels of the student's sources in #line: the arguments of load_inline. add_labels() adds a program's files.
 _STUDENTS = re.compile(r"(?:.*/)?((?:cuda|cpp)_sources(?:\[\d+\])?):(\d+)")
 _labels: set[str] = set()
@@ -164,6 +166,59 @@ def find_indexed_array(module: str, label: str, line: int, column: int) -> str:
         before = before[:at].rstrip()
     name = re.search(r"[A-Za-z_]\w*$", before)
     return name[0] if name else ""
+
+
+def ends_struct(module: str, name: str) -> bool:
+    """Return whether an array with this name is the last member of a class in the text from which `module` was
+    compiled.
+    """
+    tokens = [t for t in tokenize("\n".join(_read_texts(module).values())) if t.kind not in ("space", "comment")]
+    return any(
+        tokens[i].text == name and tokens[i].kind == "word" and get_text(tokens, i + 1) == "[" and _is_last(tokens, i)
+        for i in range(len(tokens))
+    )
+
+
+def _is_last(tokens: list[Token], i: int) -> bool:
+    """Return whether the array that is declared at i is the last member of a class: only functions follow.
+
+    tokens: without spaces and comments.
+    """
+    end = i + 1
+    while get_text(tokens, end) == "[":
+        end = find_closing(tokens, end) + 1
+    closing = _find_class_end(tokens, end)
+    if get_text(tokens, end) != ";" or closing < 0:
+        return False
+    at = end + 1
+    while at < closing:
+        first = at
+        while tokens[at].text not in (";", "{", ":") and at < closing:
+            at += 1
+        member = [t.text for t in tokens[first:at]]
+        if tokens[at].text == "{":
+            at = find_closing(tokens, at)
+        at += 1
+        is_variable = member and "(" not in member and member[0] not in ("enum", "static", "typedef", "using")
+        if is_variable and tokens[at - 1].text != ":":
+            return False
+    return True
+
+
+def _find_class_end(tokens: list[Token], i: int) -> int:
+    """Return the index of the brace that closes the class whose members the token at i is among, or -1."""
+    depth = 0
+    for j in range(i, -1, -1):
+        if tokens[j].kind == "mark":
+            depth += (tokens[j].text == "}") - (tokens[j].text == "{")
+        if depth < 0:
+            head = []
+            for k in range(j - 1, -1, -1):
+                if tokens[k].text in (";", "{", "}", ")", "="):
+                    break
+                head.append(tokens[k].text)
+            return find_closing(tokens, j) if "struct" in head or "class" in head else -1
+    return -1
 
 
 def _find_array_at(text: str, lines: dict[tuple[str, int], str]) -> str:

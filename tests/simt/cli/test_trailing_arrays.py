@@ -1,6 +1,8 @@
 """Arrays at the end of structs that have more elements in memory than in their type."""
 
-from tests.simt.cli.sources import CHECK
+import json
+
+from tests.simt.cli.sources import CHECK, line_of
 
 FLEXIBLE = (
     CHECK
@@ -43,3 +45,60 @@ def test_types_with_an_array_without_length(simt):
     """Does a checked build accept them as kernel arguments and as local variables?"""
     done = simt("check", "a.cu", files={"a.cu": FLEXIBLE})
     assert (done.stdout, done.returncode) == ("9 9 10\n", 0), done.stderr
+
+
+# The array at the end of Row and Table has as many elements as the memory that is allocated for it.
+ONE_ELEMENT = (
+    CHECK
+    + r"""
+#define LAST 1
+struct Row { int n; float values[1]; };
+class Table {
+ public:
+  int n;
+  double cells[LAST][2];  // more rows follow
+  __device__ void set(int i, double value) { cells[i][1] = value; }
+  enum { columns = 2 };
+};
+struct Fixed { int n; float four[4]; };
+struct Middle { float first[1]; float rest[9]; };
+__global__ void fill(Row* row, Table* table) {
+  int i = threadIdx.x;
+  if (i < row->n) row->values[i] = i;
+  if (i < table->n) table->set(i, i);
+}
+__global__ void overflow(Row* row, Fixed* fixed, Middle* middle) {
+  int i = threadIdx.x;
+  __shared__ float alone[1];
+  float* p = (float*)alone;
+  if (i == 0) *p = 0;
+  if (i == 4) fixed->four[i] = *p;  // FIXED
+  if (i == 3) middle->first[i] = 0;  // MIDDLE
+  if (i == 12) row->values[i] = 0;  // PAST
+}
+int main() {
+  Row* row; Table* table; Fixed* fixed; Middle* middle;
+  CHECK(cudaMallocManaged(&row, sizeof(Row) + 9 * sizeof(float)));
+  CHECK(cudaMallocManaged(&table, sizeof(Table) + 4 * 2 * sizeof(double)));
+  CHECK(cudaMallocManaged(&fixed, 2 * sizeof(Fixed))); CHECK(cudaMallocManaged(&middle, sizeof(Middle)));
+  row->n = 10;
+  table->n = 5;
+  fill<<<1, 32>>>(row, table);
+  CHECK(cudaDeviceSynchronize());
+  printf("%g %g\n", row->values[9], table->cells[4][1]);
+  WRONG
+  CHECK(cudaFree(row)); CHECK(cudaFree(table)); CHECK(cudaFree(fixed)); CHECK(cudaFree(middle));
+}
+"""
+)
+
+
+def test_arrays_of_one_element_at_the_end_of_a_struct(simt, tmp_path):
+    """May an index exceed such an array but not its memory, and are arrays of other lengths or places still checked?"""
+    done = simt("check", "a.cu", files={"a.cu": ONE_ELEMENT.replace("WRONG", "")})
+    assert (done.stdout, done.returncode) == ("9 4\n", 0), done.stderr
+    wrong = ONE_ELEMENT.replace("WRONG", "overflow<<<1, 32>>>(row, fixed, middle); cudaDeviceSynchronize();")
+    simt("check", "--json", "found.json", "a.cu", files={"a.cu": wrong})
+    found = json.loads((tmp_path / "found.json").read_text())["findings"]
+    lines = {each["line"] for each in found if each["check"] == "out_of_bounds"}
+    assert lines == {line_of(wrong, mark) for mark in ("// FIXED", "// MIDDLE", "// PAST")}, found
