@@ -25,11 +25,13 @@ __global__ void fill(int* p, int n) {
   if (threadIdx.x < n) p[threadIdx.x] = 1;  // kernel
 }
 void launch() {
+#ifdef SIMT_CHECK  // in a plain run what it damages is the heap
   int* p;
   cudaMalloc(&p, 100);
   fill<<<1, 32>>>(p, 32);
   cudaDeviceSynchronize();
   cudaFree(p);
+#endif
 }
 __attribute__((noinline)) int destroy(int n) {
   int local[4];
@@ -60,6 +62,7 @@ int main(int argc, char** argv) {
   if (what == "twice small") { free(small); free(small); }  // twice small
   if (what == "twice medium") { launch(); free(medium); free(medium); }  // twice medium
   if (what == "local") { launch(); free(local + zero); }  // local
+  memset(medium, 0x41, 5000);  // which free takes for the size of a block
   if (what == "inside") free((char*)medium + 40);  // inside
   if (what == "terminate") std::terminate();  // terminate
   if (what == "noexcept") []() noexcept { throw 3; }();  // noexcept
