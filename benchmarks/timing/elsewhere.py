@@ -98,7 +98,7 @@ def main(names: tuple[str, ...], keep: bool) -> None:
     load, found = os.getloadavg()[0], {}
     with tempfile.TemporaryDirectory(prefix="elsewhere-") as folder:
         cache = Path(folder) / "simt"
-        shutil.copytree(cache_dir(), cache, symlinks=True, ignore=shutil.ignore_patterns(*KERNEL_FOLDERS))
+        shutil.copytree(cache_dir(), cache, symlinks=True, ignore=shutil.ignore_patterns(*KERNEL_FOLDERS, "problem"))
         for name, file in find_submissions().items():
             if not names or name in names:
                 found[name] = grade(name, file, cache)
