@@ -25,7 +25,7 @@ def load(name: str) -> None:
 
 
 if __name__ == "__main__":
-    gc.disable()  # until all is loaded: to look for garbage takes a tenth of torch's loading
+    gc.disable()  # main() enables it: collections slow the import of torch, and modules are never garbage
     sys.path.insert(0, os.getcwd())  # as for `python -m`
     for package in ("grader", "simt"):
         load(package)

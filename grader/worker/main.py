@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> None:
     _report_builds(worker, gpu)
     if monitor:
         _obey(monitor)
-    gc.freeze()  # bootstrap has disabled it: what was loaded is not garbage, now or later
+    gc.freeze()  # bootstrap.py has disabled collection; later ones exclude the imported modules
     gc.enable()
     worker.serve()
 

@@ -27,13 +27,13 @@ def main(words: list[str]) -> None:
     (module, *labels), (message, status, file, *offsets) = words[:split], words[split + 1 :]
     add_labels(labels)
     places = [(module, int(offset)) for offset in offsets]
-    found = find_source_lines(places)
-    line = next((found[place] for place in places if found[place]), None)
+    lines = find_source_lines(places)
+    line = next((lines[place] for place in places if lines[place]), None)
     at = f"{line[0]}, line {line[1]}" if line else labels[0]
     print(f"simt: {message} ({at}).", file=sys.stderr, flush=True)
     if int(file):
-        with open(int(file), "rb") as found:
-            findings = describe(decode(found.read()))
+        with open(int(file), "rb") as raw:
+            findings = describe(decode(raw.read()))
         if findings:
             print(Report(findings).text(), file=sys.stderr, flush=True)
     os._exit(int(status))

@@ -77,7 +77,7 @@ def _time(bench: Bench, stage: Stage) -> Finding | None:
     try:
         timed = _time_in_rounds(bench, stage, known)
     except kept.Drifted:
-        bench.report("timing everything anew, since eager takes another time than before")
+        bench.report("timing all baselines again: eager takes a different time than when their ratios were measured")
         _release(bench)
         known, timed = None, _time_in_rounds(bench, stage, None)
     if timed is None:

@@ -1,8 +1,8 @@
-"""Ratios of the baselines to eager, kept for a day: later gradings of the problem time a file next to eager alone.
+"""Keep the ratios of the baselines to eager for a day: later gradings time only eager and the submission.
 
-To start the reference solution and torch.compile, and to time them, takes longer than all else. Heat and clocks move
-all times alike, and ratios less than times; where eager itself takes another time than when the ratios were measured,
-everything is timed anew.
+Starting and timing the reference solution and torch.compile takes longer than the rest of a grading. Temperature and
+clock frequency change ratios less than times. If eager's time differs from the one that was measured with the ratios,
+all baselines are timed again.
 """
 
 from __future__ import annotations

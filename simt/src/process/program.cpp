@@ -5,13 +5,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
-#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,6 +26,7 @@
 #include <unwind.h>
 
 #include "check/checker.h"
+#include "process/clocks.h"
 #include "run/fault.h"
 #include "run/instruction.h"
 #include "run/memory.h"
@@ -93,11 +92,6 @@ std::mutex shared_by_threads;  // of the program; guards the next two
 Fault refused;  // the first copy that was refused
 std::map<std::uintptr_t, std::size_t> symbols;  // __device__ variables whose address the host has got
 struct sigaction runtimes[NSIG];
-
-// Added to what the program's clocks show. Where simt/checking/schedules.py asks for it, each look at a clock adds up
-// to 2 s, so that whatever the program prints of times differs from its other runs.
-std::atomic<bool> clocks_vary{false};
-std::atomic<long long> clock_offset_ns{0};
 
 constexpr int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
@@ -483,14 +477,6 @@ class Reserve {
   std::size_t bytes_ = mapped_apart;
 };
 
-// What a look at a clock adds to it: 0, except where runs of a program are compared.
-long long clock_jump() {
-  static std::atomic<unsigned> looks{0};
-  if (!clocks_vary) return 0;
-  const unsigned mixed = (++looks + static_cast<unsigned>(getpid())) * 2654435761u;
-  return clock_offset_ns += 1 + mixed % 2'000'000'000;
-}
-
 }  // namespace
 
 bool flush_printed() {
@@ -587,37 +573,6 @@ void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()
 }
 #endif
 
-// What clocks are in a program, likewise.
-SIMT_API int __wrap_clock_gettime(clockid_t clock, timespec* now) {
-  const int failed = clock_gettime(clock, now);
-  const long long offset = failed ? 0 : clock_jump(), ns = offset ? now->tv_nsec + offset : 0;
-  if (offset) now->tv_sec += ns / 1'000'000'000, now->tv_nsec = ns % 1'000'000'000;
-  return failed;
-}
-SIMT_API int __wrap_gettimeofday(timeval* now, void* zone) {
-  const int failed = gettimeofday(now, zone);
-  const long long us = failed ? 0 : now->tv_usec + clock_jump() / 1000;
-  if (!failed) now->tv_sec += us / 1'000'000, now->tv_usec = us % 1'000'000;
-  return failed;
-}
-SIMT_API time_t __wrap_time(time_t* into) {
-  const time_t now = time(nullptr) + static_cast<time_t>(clock_jump() / 1'000'000'000);
-  return into ? *into = now : now;
-}
-SIMT_API clock_t __wrap_clock() {
-  return clock() + static_cast<clock_t>(clock_jump() / (1'000'000'000 / CLOCKS_PER_SEC));
-}
-SIMT_API std::chrono::steady_clock::time_point wrap_steady_clock() __asm__(
-    "__wrap__ZNSt6chrono3_V212steady_clock3nowEv");
-std::chrono::steady_clock::time_point wrap_steady_clock() {
-  return std::chrono::steady_clock::now() + std::chrono::nanoseconds(clock_jump());
-}
-SIMT_API std::chrono::system_clock::time_point wrap_system_clock() __asm__(
-    "__wrap__ZNSt6chrono3_V212system_clock3nowEv");
-std::chrono::system_clock::time_point wrap_system_clock() {
-  return std::chrono::system_clock::now() + std::chrono::nanoseconds(clock_jump());
-}
-
 // Runs the program's global constructors, main and destructors, and flushes its output. May be called once. reporter:
 // the first words of a command; see LastWords.
 SIMT_API void simt_run_program(const char* path, const char* const* reporter, int argc, char** argv, End* into) {
@@ -632,7 +587,7 @@ SIMT_API void simt_run_program(const char* path, const char* const* reporter, in
     changed->sorted_print = compared != nullptr;
   }
   mode = options().mode;
-  clocks_vary = compared && std::strcmp(compared, "other times") == 0;
+  vary_clocks(compared && std::strcmp(compared, "other times") == 0);
   handle_signals();
   bool orderly = false;
   {

@@ -1,11 +1,18 @@
-// Checks a launch against the limits of the device: shape, shared memory, blocks of a cooperative launch.
+// Checks launches and allocations against the limits of the device: shape, shared memory, blocks of a cooperative
+// launch, memory.
 #include "run/limits.h"
 
 #include <simt/host.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <string>
+
+#include "run/memory.h"
+#include "run/options.h"
 
 namespace simt {
 namespace {
@@ -110,6 +117,14 @@ std::string residence_problem(const Launch& launch, std::size_t fixed) {
          number(resident) + " fit" + on_device() + ".";
 }
 
+// Returns the bytes that this machine can give without swapping, or the most there can be if it does not say.
+std::size_t available_bytes() {
+  std::ifstream facts("/proc/meminfo");
+  for (std::string name, rest; facts >> name && std::getline(facts, rest);)
+    if (name == "MemAvailable:") return std::strtoull(rest.c_str(), nullptr, 10) * 1024;
+  return ~std::size_t{};
+}
+
 }  // namespace
 
 std::string refusal(const Launch& launch, const Job& job, int& code) {
@@ -132,6 +147,21 @@ int resident_blocks(unsigned long long threads, unsigned long long shared) {
   const auto by_shared = taken ? static_cast<unsigned long long>(device().shared_per_multiprocessor) / taken : ~0ull;
   return static_cast<int>(
       std::min({by_threads, by_shared, static_cast<unsigned long long>(device().blocks_per_multiprocessor)}));
+}
+
+const char* no_room(std::size_t bytes) {
+  constexpr std::size_t small = std::size_t{1} << 20, large = std::size_t{256} << 20;
+  if (bytes < small) return nullptr;
+  const auto whole = static_cast<std::size_t>(device().global_bytes);
+  if (bytes > whole || allocated_bytes() > whole - bytes)
+    return "cudaMalloc failed: the device does not have so much memory. Allocate less, or free memory first";
+  // Poison is written to all of it unless kernels are counted. The system kills a process that takes more than there is.
+  if (options().mode == Mode::count || bytes < large) return nullptr;
+  const std::size_t available = available_bytes();
+  if (bytes > available - std::min(available, large))
+    return "cudaMalloc failed: this machine has too little free memory to simulate that of the device. Allocate less, "
+           "or close other programs";
+  return nullptr;
 }
 
 void allow_shared(const void* function, int bytes) {

@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <utility>
 
 #include "run/monitor.h"
@@ -185,30 +183,11 @@ void begin_command() {
 
 static constexpr std::size_t large = 1 << 20;
 
-namespace {
-// Returns the bytes that the machine can give without swapping, or the most there can be if it does not say.
-std::size_t available_bytes() {
-  std::ifstream facts("/proc/meminfo");
-  for (std::string name, rest; facts >> name && std::getline(facts, rest);)
-    if (name == "MemAvailable:") return std::strtoull(rest.c_str(), nullptr, 10) * 1024;
-  return ~std::size_t{};
-}
-}  // namespace
-
-const char* no_room(std::size_t bytes) {
-  if (bytes < large) return nullptr;
-  std::size_t taken = 0;
-  {
-    std::lock_guard lock(mutex);
-    for (const auto& [base, block] : live()) taken += block.bytes;
-  }
-  const auto whole = static_cast<std::size_t>(device().global_bytes);
-  if (bytes > whole || taken > whole - bytes) return "cudaMalloc failed: the device does not have so much memory";
-  // All of it is written, and a process that takes more than there is may be ended without a word.
-  constexpr std::size_t kept = std::size_t{256} << 20;
-  if (options().mode != Mode::count && bytes >= kept && bytes > available_bytes() - std::min(available_bytes(), kept))
-    return "cudaMalloc failed: this machine does not have so much memory free, although the simulated device has";
-  return nullptr;
+std::size_t allocated_bytes() {
+  std::lock_guard lock(mutex);
+  std::size_t all = 0;
+  for (const auto& [base, block] : live()) all += block.bytes;
+  return all;
 }
 
 void* allocate(std::size_t bytes) { return allocate_at(bytes, __builtin_return_address(0)); }

@@ -78,6 +78,8 @@ std::uint8_t smallest_piece(std::uintptr_t address);  // the least shift so far
 // Counts the padding of records as written. first: one of them; padding: which of its bytes are none of its fields.
 void note_padding(std::uintptr_t first, std::size_t bytes, const bool* padding);
 
+std::size_t allocated_bytes();  // by cudaMalloc and its kin, and not freed
+
 // In a checked program the host cannot access memory from cudaMalloc, as on a GPU: only kernels and copies can.
 bool closed_to_host(std::uintptr_t address);
 // Whether free() reads this address, its notes on a block, where it gets such memory.

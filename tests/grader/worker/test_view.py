@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.paths import inductor_cache, kept_ratios
 from grader.worker import view
 from simt.toolchain import compilers
 
@@ -57,6 +58,7 @@ def test_what_is_not_seen(submission, tmp_path):
         view.PROJECT / name for name in (".git", "kernels_ref", "tests", "lessons", "grader/judging", "grader/cli")
     ]
     hidden += [tmp_path / "cache", tmp_path / "cache" / "extension", tmp_path / "cache" / "submissions"]
+    hidden += [kept_ratios(), inductor_cache()]
     hidden += [Path("/var/log"), Path("/run"), Path("/etc/passwd"), Path("/dev/shm"), Path("/proc/1")]
     assert not [path for path in hidden if sees(made, path)] and not made.devices
     assert sees(made, tmp_path / "cache" / "header")
