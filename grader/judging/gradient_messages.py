@@ -74,7 +74,7 @@ def explain_unrequired(finding: Finding) -> Finding:
 
 
 def explain_accidental(finding: Finding) -> str:
-    """Return what is said of a wrong gradient that neither the problem asks for nor the submission computes."""
+    """Return the message about a wrong gradient that neither the problem requires nor the submission computes."""
     return (
         "This problem asks for no gradient. The result carries one, of PyTorch's operators around the kernels, and it "
         f"is wrong: do not train with this module. {finding.message}"

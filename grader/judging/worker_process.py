@@ -13,7 +13,7 @@ from grader.source.contract import Source
 from grader.verdict import Stage, StageName
 from grader.worker import sandbox
 
-FREE_CORES = 4  # with fewer the compilers of both gradings need all
+FREE_CORES = 4  # with fewer, the compilers of the two gradings use them all
 PREPARING = "preparing what every build needs (once on this machine, about 30 s)"
 
 
@@ -39,7 +39,7 @@ def start_worker(
 
 
 def start_trusted(context: Context, _: Stage) -> None:
-    """Start what the problem's Model will be timed in, so that it loads torch while a compiler works."""
+    """Start the worker in which the problem's Model will be timed: it imports torch while a compiler runs."""
     if (os.cpu_count() or 1) >= FREE_CORES:
         context.trusted = sandbox.start_trusted()
 

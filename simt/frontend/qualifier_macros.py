@@ -41,7 +41,7 @@ def expand_qualifier_macros(tokens: list[Token]) -> list[Token]:
 
 
 def _expand_once(tokens: list[Token]) -> list[Token]:
-    """Replace the uses that are in sight; what replaces them may hold others."""
+    """Replace the macros' uses once; the replacement may contain further uses."""
     directives = find_directives(tokens)
     meanings = _find_macros(tokens, directives)
     if not meanings:
