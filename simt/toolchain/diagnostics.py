@@ -157,15 +157,17 @@ def read_link_errors(result: subprocess.CompletedProcess) -> list[Diagnostic]:
         undefined = re.search(r"undefined reference to [`'](.+)'", text)
         twice = re.search(r"multiple definition of [`'](.+?)'", text)
         library = re.search(r"cannot find ([^:\s]+)", text)
-        far = re.search(r"relocation truncated to fit: .* (?:against|defined in) .*?[`'](?:.*::)?(.+?)'", text)
         if undefined and undefined[1] != "simt_functions":
             message = _describe_undefined(undefined[1])
         elif twice:
             message = f"`{twice[1]}` is defined in more than one source. Keep one definition."
         elif library:
             message = f"extra_ldflags= names {library[1]}, which was not found. Check the name and the -L folder."
-        elif far:
-            message = f"`{far[1]}` is too large, or an index of it in this line: more than 2 GB. Check both."
+        elif "relocation truncated to fit" in text:
+            message = (
+                "The variables outside functions are larger than 2 GB together. Make the arrays smaller, or allocate "
+                "them with malloc() and cudaMalloc()."
+            )
         else:
             continue
         if message not in found or (place[1] and not found[message].line):
