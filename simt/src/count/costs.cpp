@@ -114,8 +114,8 @@ void Counter::cost_of(Pattern& pattern, const Spot& spot, const Request& request
       origin = job_->module->base + variable.offset;
   if (atomic)
     atomic_cost(request, origin, pattern.cost);
-  else
-    l1_cost(request, origin, pattern.cost);
+  else if (l1_cost(request, origin, pattern.cost))
+    pattern.within = ~std::uint32_t(0);
 }
 
 void Counter::mark(Pattern& pattern, std::uint64_t address, Event event) {

@@ -212,10 +212,10 @@ Pattern& Counter::learn(Spot& spot, const std::uint64_t* row, std::uint32_t lane
   pattern.marked = 0;
   pattern.space = space_of(address, &pattern.low, &pattern.size);
   // A shift by whole sectors costs the same, and in shared memory one by whole words; but an atomic operation's lines
-  // have banks. (So have a load's, but what a shift changes there is little.)
+  // have banks. (So have a load's, but what a shift changes there is little, or cost_of says so.)
   pattern.within = pattern.space == Space::shared ? 3 : spot.event == Event::atomic ? ~std::uint32_t(0) : 31;
-  pattern.offset = address & pattern.within;
   cost_of(pattern, spot, {addresses, pattern.lanes, spot.bytes});
+  pattern.offset = address & pattern.within;
   keep(spot, pattern, addresses);
   return pattern;
 }

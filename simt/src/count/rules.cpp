@@ -157,13 +157,16 @@ void shared_cost(const Request& request, Cost& cost, bool alone) {
 
 // The lines are looked up in passes, which take the lanes in order and end before a line whose bank has had another. Data
 // pass through the banks of shared memory. (ncu on an H200: benchmarks/micro/strides.cu, gather.cu, rows.cu, widths.cu.)
-void l1_cost(const Request& request, std::uint64_t origin, Cost& cost) {
+bool l1_cost(const Request& request, std::uint64_t origin, Cost& cost) {
   std::uint64_t held[line_banks] = {};
   bool taken[line_banks] = {};
   std::uint32_t lookups = 1;
+  std::uint64_t first = ~std::uint64_t(0), last = 0;
   for (std::uint32_t lanes = request.lanes; lanes; lanes &= lanes - 1) {
     const std::uint64_t address = request.address[__builtin_ctz(lanes)] - origin;
     const unsigned bank = line_bank(address);
+    first = std::min(first, address / line);
+    last = std::max(last, address / line);
     if (taken[bank] && held[bank] != address / line) {
       ++lookups;
       std::fill(taken, taken + line_banks, false);
@@ -172,7 +175,9 @@ void l1_cost(const Request& request, std::uint64_t origin, Cost& cost) {
     held[bank] = address / line;
   }
   shared_cost(request, cost, false);
+  const bool rare = lookups > cost.wavefronts && last == first + 1;
   cost.wavefronts = std::max(cost.wavefronts, lookups);
+  return rare;
 }
 
 }  // namespace simt

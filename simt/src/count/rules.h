@@ -33,8 +33,9 @@ bool are_regular(const Span* spans, unsigned count);
 unsigned global_cost(const Request& request, Cost& cost, Span* spans);
 // Instead of its sectors, those of an atomic operation on global memory. origin: where the array begins.
 void atomic_cost(const Request& request, std::uint64_t origin, Cost& cost);
-// Sets the wavefronts of a load or a store of global memory. origin: where the array begins.
-void l1_cost(const Request& request, std::uint64_t origin, Cost& cost);
+// Sets the wavefronts of a load or a store of global memory. origin: where the array begins. Returns whether a pass is
+// for two neighbouring lines of one bank, which one pair in sixteen are: a shift of the addresses saves it.
+bool l1_cost(const Request& request, std::uint64_t origin, Cost& cost);
 // Adds the wavefronts of an access to shared memory. alone: lanes at the same word are served one after the other.
 void shared_cost(const Request& request, Cost& cost, bool alone);
 
