@@ -331,6 +331,11 @@ def _describe_misaligned(raw: dict) -> str:
 
 def _describe_uninitialized(raw: dict) -> str:
     who = _name_thread(raw)
+    if raw["what"] == "result":
+        return (
+            f"{who} comes to the end of the function `{raw['type']}`, which has no `return` there, so that its result "
+            "is undefined. Return a value on every path."
+        )
     verb, noun = ("updates", "update") if raw["what"] == "atomic" else ("reads", "read")
     remedy = (
         "The other bytes of this access were written: this is harmless if the missing ones are padding in a struct."

@@ -13,6 +13,7 @@ from simt.frontend.flexible_arrays import mark_flexible_arrays
 from simt.frontend.hidden_casts import hide_casts
 from simt.frontend.launches import rewrite_erased_kernels, rewrite_launches, rewrite_pointer_launches
 from simt.frontend.local_marks import mark_locals
+from simt.frontend.missing_returns import mark_ends
 from simt.frontend.ptx import translate
 from simt.frontend.refuse import refuse
 from simt.frontend.shared_memory import rewrite_alignment, rewrite_shared
@@ -84,6 +85,7 @@ def rewrite(
         mark_locals(tokens, source)
         mark_dropped(tokens, source)
         mark_flexible_arrays(tokens, source)
+        mark_ends(tokens, source)
     if unrolled:
         unroll(tokens, source)
     _rename_places(tokens, source)
@@ -97,7 +99,9 @@ def rewrite(
 
 
 # What rewritten text calls in namespace simt. Each has a second name with a _ at its end (simt/include/simt/aliases.h).
-_CALLED = frozenset("Dropped Site config dynamic_shared erase instance launch local named print whole".split())
+_CALLED = frozenset(
+    "Dropped Site config dynamic_shared erase instance launch local named print reach_end whole".split()
+)
 
 
 def _join(tokens: list[Token], source: Source) -> str:

@@ -10,6 +10,7 @@ namespace simt {
 using Site_ = Site;
 #ifdef SIMT_CHECK
 using Dropped_ = Dropped;
+constexpr void reach_end_(const char* function) { reach_end(function); }
 #endif
 
 SIMT_INLINE Config config_(dim3 grid, dim3 block, std::size_t shared = 0, cudaStream_t stream = nullptr) {

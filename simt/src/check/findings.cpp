@@ -290,6 +290,34 @@ void read_of_unwritten(unsigned source, const char* what, int line) {
   add_finding(std::move(finding));
 }
 
+// Returns the name in what the compiler makes of __PRETTY_FUNCTION__, or nothing for a constructor, and for a function
+// without a result, or with one that the compiler deduces.
+static std::string name_with_result(std::string_view function) {
+  std::size_t space = 0, i = 0;
+  for (int depth = 0; i < function.size() && (function[i] != '(' || depth); ++i) {
+    depth += (function[i] == '<') - (function[i] == '>');
+    if (function[i] == ' ' && !depth) space = i;
+  }
+  const std::string_view before = function.substr(0, space);
+  const std::string_view last = before.substr(before.rfind(' ') + 1);  // npos + 1 is 0
+  for (const char* word : {"", "void", "auto", "constexpr", "static", "virtual", "inline"})
+    if (last == word) return {};
+  return std::string(function.substr(space + 1, i - space - 1));
+}
+
+void no_result(const char* function) {
+  if (!this_worker || !this_worker->checker) return;
+  const std::string name = name_with_result(function);
+  if (name.empty()) return;
+  const Critical critical(*this_worker);
+  Finding finding;
+  finding.check = "uninitialized";
+  finding.what = "result";
+  finding.type = name;
+  checker_of(this_worker)->locate(finding, __builtin_return_address(0));
+  add_finding(std::move(finding));
+}
+
 void check_index(const char* file, int line, int column, const char* type, std::int64_t index, const void* code) {
   const Critical critical(*this_worker);
   Finding finding;
