@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simt.runtime import library
-from simt.toolchain.lines import choose_place, ends_struct, find_indexed_array, find_source_lines, is_in_one_function
+from simt.toolchain.lines import (
+    choose_place,
+    ends_struct,
+    find_indexed_array,
+    find_source_lines,
+    find_use,
+    is_in_one_function,
+)
 
 # All checks, causes before their consequences: the first finding is the one to fix first.
 CHECKS = (
@@ -170,6 +177,8 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
         "count": raw["count"],
         "first": raw["first"],
     }
+    if raw["check"] == "uninitialized" and raw["space"] == "local" and raw["array"] and raw["places"]:
+        common["line"] = line = find_use(raw["places"][0][0], source, line, raw["array"])
     describe = _DESCRIPTIONS.get(raw["check"])
     if describe is None or (raw["message"] and raw["check"] not in ("out_of_bounds", "illegal_address")):
         return Finding(message=raw["message"], **common)
