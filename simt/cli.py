@@ -36,7 +36,8 @@ Exit status:
 RUN_EXITS = EXITS.format(first="  the program's own, or 128 + the signal's number if it crashed; otherwise", last="")
 _NONE = "    5  no kernel was launched, so there was nothing to {}\n"
 CHECK_EXITS = EXITS.format(
-    first="  0  no problem was found\n    1  a problem was found, or the program crashed or raised an exception",
+    first="  0  no problem was found, or only warnings\n"
+    "    1  a problem was found, or the program crashed or raised an exception",
     last=_NONE.format("check"),
 )
 COUNT_EXITS = EXITS.format(
@@ -198,7 +199,7 @@ def check(file: Path, arguments: tuple[str, ...], json_to: str | None, **options
         if launched or report.findings:
             print(report.text(), file=sys.stderr)
         written = _write_json(out, file, end, report)
-    found = FOUND if report.findings or not end.orderly else 0 if launched else NOT_LAUNCHED
+    found = FOUND if report.errors or not end.orderly else 0 if launched else NOT_LAUNCHED
     _leave(file, found if written else CANNOT)
 
 
