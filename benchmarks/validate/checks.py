@@ -16,7 +16,7 @@ The head of a program holds its labels:
     // severity: warning        of a defect that may be harmless, so that a warning is right
     // source: name.h           the included file in which the marked lines are
     // says: …                  words of the message; more than one such line is allowed
-    // array, index, block, thread, other_thread: …      where only one answer is right
+    // array, index, block, thread, other_thread: …      where only one answer is right; `thread: none`: host code
 
 The line at fault ends with `// defect`; other lines at which the same fault shows, or the other access of a race, end
 with `// other`.
@@ -103,7 +103,7 @@ def read_labels(path: Path) -> Specimen:
     for name in ("array", "index", "block", "thread", "other_thread"):
         if name in head:
             numbers = [int(n) for n in re.findall(r"-?\d+", head[name])]
-            labels[name] = head[name] if name == "array" else numbers[0] if name == "index" else numbers
+            labels[name] = head[name] if name == "array" else numbers[0] if name == "index" else numbers or None
     return Specimen(
         path,
         check,
@@ -223,7 +223,8 @@ def _compare_lines(specimen: Specimen, first: dict) -> list[str]:
 
 def _compare_threads(specimen: Specimen, first: dict) -> list[str]:
     wrong = []
-    needed = [] if specimen.check in NO_THREAD else ["block", "thread"]
+    in_host_code = specimen.labels.get("thread", "any") is None
+    needed = [] if specimen.check in NO_THREAD or in_host_code else ["block", "thread"]
     needed += ["other_block", "other_thread"] if specimen.check == "race" else []
     wrong += [f"no {name}" for name in needed if first[name] is None]
     for name, value in specimen.labels.items():

@@ -140,7 +140,8 @@ SIMT_INLINE cudaError_t copy(void* target, const void* source, size_t bytes, cud
   if (!target || !source) return failed(cudaErrorInvalidValue, "cudaMemcpy got a null pointer");
   if (const char* why =
           transfer_problem("cudaMemcpy", target, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
-                           source, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, bytes))
+                           source, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, bytes,
+                           __builtin_object_size(target, 0), __builtin_object_size(source, 0)))
     return failed(cudaErrorInvalidValue, why);
   simt::move_bytes(target, source, bytes);
   return cudaSuccess;

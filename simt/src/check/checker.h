@@ -48,6 +48,10 @@ struct Finding {
   std::uint64_t first = 0;  // when it was seen first, as a number; 0: now
 };
 
+// Returns how many bytes are left from there to the end of what malloc or new gave to host code; the largest number where
+// that is not known.
+std::size_t left_on_heap(const void* address);
+
 void add_finding(Finding finding);
 // Keeps a finding until the launch has ended: release_findings() adds all but those of these sites.
 void hold_finding(Finding finding, unsigned site);

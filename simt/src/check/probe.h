@@ -88,6 +88,9 @@ SIMT_API void check_overflow(const char* file, int line, const char* what, const
 // Memory of kernels' `new` and malloc.
 SIMT_API void* check_allocate(std::size_t bytes);
 SIMT_API void check_release(void* pointer, const void* code);
+// Memory of host code; the first returns the pointer.
+SIMT_API void* note_on_heap(void* pointer, std::size_t bytes);
+SIMT_API void forget_on_heap(void* pointer);
 SIMT_API void settle_write();  // records the value of the newest write
 SIMT_API void hold_place(const void* address);  // of the write that follows, in global memory
 

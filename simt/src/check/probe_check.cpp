@@ -4,6 +4,7 @@
 
 #include <simt/probe.h>
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 
@@ -233,33 +234,62 @@ SIMT_COPIES(void*, memset, void* to, int value, std::size_t bytes) {
 // ---- memory that kernels allocate; host code of the same file goes on to the C library ----
 
 extern "C" void* __libc_malloc(std::size_t);
+extern "C" void* __libc_calloc(std::size_t, std::size_t);
+extern "C" void* __libc_realloc(void*, std::size_t);
+extern "C" void* __libc_memalign(std::size_t, std::size_t);
 extern "C" void __libc_free(void*);
 
 namespace {
+void* allocate(std::size_t bytes) {
+  return probe_state.slots ? check_allocate(bytes) : note_on_heap(__libc_malloc(bytes), bytes);
+}
 void* allocate_or_throw(std::size_t bytes) {
-  void* const pointer = probe_state.slots ? check_allocate(bytes) : __libc_malloc(bytes ? bytes : 1);
+  void* const pointer = allocate(bytes || probe_state.slots ? bytes : 1);
   if (!pointer && !probe_state.slots) throw std::bad_alloc();
   return pointer;
 }
 void release(void* pointer, const void* code) {
   if (probe_state.slots) return check_release(pointer, code);
+  forget_on_heap(pointer);
   __libc_free(pointer);
 }
 }  // namespace
 
-#define SIMT_HEAP(T, function, symbol, ...)              \
-  PROBE T probe_##function(__VA_ARGS__) __asm__(symbol); \
+// Weak, since a program may replace them.
+#define SIMT_HEAP(T, function, symbol, ...)                                    \
+  PROBE T probe_##function(__VA_ARGS__) __asm__(symbol) __attribute__((weak)); \
   T probe_##function(__VA_ARGS__)
-SIMT_HEAP(void*, malloc, "malloc", std::size_t bytes) {
-  return probe_state.slots ? check_allocate(bytes) : __libc_malloc(bytes);
+SIMT_HEAP(void*, malloc, "malloc", std::size_t bytes) { return allocate(bytes); }
+SIMT_HEAP(void*, calloc, "calloc", std::size_t count, std::size_t bytes) {
+  return note_on_heap(__libc_calloc(count, bytes), count * bytes);
+}
+SIMT_HEAP(void*, realloc, "realloc", void* pointer, std::size_t bytes) {
+  void* const moved = __libc_realloc(pointer, bytes);
+  if (moved || !bytes) forget_on_heap(pointer);
+  return note_on_heap(moved, bytes);
+}
+SIMT_HEAP(void*, aligned_alloc, "aligned_alloc", std::size_t alignment, std::size_t bytes) {
+  return note_on_heap(__libc_memalign(alignment, bytes), bytes);
+}
+SIMT_HEAP(int, posix_memalign, "posix_memalign", void** pointer, std::size_t alignment, std::size_t bytes) {
+  void* const memory = __libc_memalign(alignment, bytes);
+  if (!memory) return ENOMEM;
+  *pointer = note_on_heap(memory, bytes);
+  return 0;
 }
 SIMT_HEAP(void, free, "free", void* pointer) { release(pointer, __builtin_return_address(0)); }
 SIMT_HEAP(void*, new, "_Znwm", std::size_t bytes) { return allocate_or_throw(bytes); }
-SIMT_HEAP(void*, new_array, "_Znam", std::size_t bytes) { return allocate_or_throw(bytes); }
+SIMT_HEAP(void*, new_array, "_Znam", std::size_t bytes) {
+  return probe_state.slots ? allocate_or_throw(bytes) : ::operator new(bytes);
+}
 SIMT_HEAP(void, delete, "_ZdlPv", void* pointer) { release(pointer, __builtin_return_address(0)); }
-SIMT_HEAP(void, delete_array, "_ZdaPv", void* pointer) { release(pointer, __builtin_return_address(0)); }
+SIMT_HEAP(void, delete_array, "_ZdaPv", void* pointer) {
+  if (!probe_state.slots) return ::operator delete(pointer);
+  release(pointer, __builtin_return_address(0));
+}
 SIMT_HEAP(void, delete_sized, "_ZdlPvm", void* pointer, std::size_t) { release(pointer, __builtin_return_address(0)); }
 SIMT_HEAP(void, delete_array_sized, "_ZdaPvm", void* pointer, std::size_t) {
+  if (!probe_state.slots) return ::operator delete(pointer);
   release(pointer, __builtin_return_address(0));
 }
 

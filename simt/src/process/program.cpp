@@ -345,8 +345,9 @@ void handle_signals() {
   signal(SIGINT, on_interrupt);
 }
 
-// Returns what is wrong with one side of a copy, or an empty string. name: of this side, for the message.
-std::string problem(const void* pointer, const std::string& name, bool device, std::size_t bytes) {
+// Returns what is wrong with one side of a copy, or an empty string. name: of this side, for the message. object: the bytes
+// to the end of a variable of the host, as far as the compiler knows.
+std::string problem(const void* pointer, const std::string& name, bool device, std::size_t bytes, std::size_t object) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
   Place place = place_of(address);
   std::lock_guard lock(shared_by_threads);
@@ -356,7 +357,10 @@ std::string problem(const void* pointer, const std::string& name, bool device, s
   const std::size_t left = place.base + place.bytes - address;
   if (inside && !place.freed)
     return bytes > left ? "its " + name + " has only " + std::to_string(left) + " bytes left" : "";
-  if (!device) return "";
+  if (!device) {
+    const std::size_t room = std::min(object, left_on_heap(pointer));
+    return bytes > room ? "its " + name + ", in host memory, has only " + std::to_string(room) + " bytes left" : "";
+  }
   if (inside) return "its " + name + " was already freed";
   if (program.contains(address))
     return "its " + name +
@@ -496,10 +500,11 @@ void note_symbol(const void* variable, std::size_t bytes) {
 }
 
 const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source,
-                             bool source_device, std::size_t bytes) {
+                             bool source_device, std::size_t bytes, std::size_t target_object,
+                             std::size_t source_object) {
   if (!options().program) return nullptr;
-  std::string text = problem(target, source ? "target" : "memory", target_device, bytes);
-  if (text.empty() && source) text = problem(source, "source", source_device, bytes);
+  std::string text = problem(target, source ? "target" : "memory", target_device, bytes, target_object);
+  if (text.empty() && source) text = problem(source, "source", source_device, bytes, source_object);
   if (text.empty()) return nullptr;
   Fault fault;
   fault.reason = text.find("bytes") == std::string::npos ? "illegal_address" : "out_of_bounds";

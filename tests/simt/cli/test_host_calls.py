@@ -402,3 +402,39 @@ def test_attributes_of_pointers_and_block_sizes_by_shared_memory(simt):
     done = simt("run", "a.cu", files={"a.cu": POINTERS})
     expected = "2 0 1 0\n3 0 1 1\n1 0 1 1\n0 -2 0 1\n3\n1 0 1 1\n0 -2 0 1\n1\n1\n"
     assert (done.stdout, done.returncode) == (expected, 0), done.stderr
+
+
+REPLACED = (
+    CHECK
+    + r"""
+#include <cstdlib>
+#include <new>
+int made, freed;
+struct Many { int values[32]; };
+int *d, *one;  // in local variables the compiler may leave out a new with its delete
+Many* many;
+void* operator new(size_t bytes) { ++made; return malloc(bytes); }
+void operator delete(void* p) noexcept { ++freed; free(p); }
+void operator delete(void* p, size_t) noexcept { ++freed; free(p); }
+__global__ void fill(int* out) { out[threadIdx.x] = threadIdx.x; }
+int main() {
+  one = new int(1); many = new Many;
+  printf("%d ", made);
+  CHECK(cudaMalloc(&d, 128));
+  fill<<<1, 32>>>(d);
+  CHECK(cudaMemcpy(many, d, 128, cudaMemcpyDeviceToHost));
+  printf("%d %d\n", many->values[31], *one);
+  CHECK(cudaFree(d));
+  freed = 0;
+  delete one; delete many;
+  printf("%d\n", freed);
+}
+"""
+)
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_a_program_may_replace_new_and_delete(simt, command):
+    """Does the program's own operator new count what new makes, as without simt, while the checks are on?"""
+    done = simt(command, "a.cu", files={"a.cu": REPLACED})
+    assert (done.stdout, done.returncode) == ("2 31 1\n2\n", 0), done.stdout + done.stderr
