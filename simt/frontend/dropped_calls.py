@@ -11,6 +11,7 @@ _CALLS = {
     *(f"cudaFree{kind}" for kind in ("", "Async", "Host")),
     *(f"cudaMemcpy{kind}{when}" for kind in ("", "2D", "ToSymbol", "FromSymbol") for when in ("", "Async")),
     *("cudaMemset", "cudaMemsetAsync", "cudaMemset2D", "cudaFuncSetAttribute", "cudaSetDevice"),
+    *(f"cudaLaunch{kind}" for kind in ("Kernel", "CooperativeKernel", "KernelEx", "KernelExC")),
     *("cudaEventElapsedTime", "cudaEventDestroy", "cudaStreamDestroy"),
 }  # fmt: skip
 
@@ -22,7 +23,7 @@ def mark_dropped(tokens: list[Token], source: Source) -> None:
     """
     calls = _CALLS - source.macros
     for i, token in enumerate(tokens):
-        if token.kind != "word" or token.text not in calls or not _begins_statement(tokens, i):
+        if token.kind != "word" or token.text not in calls or not _begins_statement(tokens, source, i):
             continue
         opening = find_next(tokens, i)
         end = find_closing(tokens, opening) if get_text(tokens, opening) == "(" else -1
@@ -30,8 +31,10 @@ def mark_dropped(tokens: list[Token], source: Source) -> None:
             tokens[end].kind, tokens[end].text = "rewritten", f'), ::simt::Dropped("{token.text}")'
 
 
-def _begins_statement(tokens: list[Token], i: int) -> bool:
+def _begins_statement(tokens: list[Token], source: Source, i: int) -> bool:
     before = find_next(tokens, i, -1)
+    while before in source.directives and i not in source.directives:  # an #ifdef stands before the call
+        before = find_next(tokens, before, -1)
     if get_text(tokens, before) == "::" and get_text(tokens, find_next(tokens, before, -1)) in (";", "{", "}"):
         return True
     if get_text(tokens, before) != ")":  # a ")" ends the head of an if, or a cast: (void)cudaFree(p) is meant

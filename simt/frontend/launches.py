@@ -294,25 +294,40 @@ def _find_erased(tokens: list[Token], i: int) -> int:
     return find_next(tokens, end)
 
 
+# The argument of each that is the kernel.
+_KERNEL_PLACES = {
+    "cudaLaunchKernel": 0,
+    "cudaLaunchCooperativeKernel": 0,
+    "cudaLaunchKernelEx": 1,
+    "cudaLaunchKernelExC": 1,
+}
+
+
 def rewrite_pointer_launches(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
-    """Replace the cast in cudaLaunchKernel((void*)kernel, …) by named(kernel, …), which keeps the type and the name."""
+    """Replace the cast in cudaLaunchKernel((void*)kernel, …) by named(kernel, …), which keeps the type and the name.
+
+    cudaLaunchKernelEx(&configuration, kernel, …) and cudaLaunchKernelExC have the kernel in the second place.
+    """
     for i, token in enumerate(tokens):
         opening = find_next(tokens, i)
-        if token.text not in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel") or get_text(tokens, opening) != "(":
+        place = _KERNEL_PLACES.get(token.text)
+        if place is None or get_text(tokens, opening) != "(":
             continue
-        cast = find_next(tokens, opening)
+        closing = find_closing(tokens, opening)
+        arguments = split_at_commas(tokens[opening + 1 : closing])
+        if len(arguments) <= place:
+            continue
+        cast = next(j for j in range(opening, closing) if tokens[j] is arguments[place][0])
+        if tokens[cast].kind in ("space", "comment"):
+            cast = find_next(tokens, cast)
         if get_text(tokens, cast) == "(" and "void" in flatten(tokens[cast : find_closing(tokens, cast) + 1]):
             blank(tokens, cast, find_closing(tokens, cast) + 1)
         elif get_text(tokens, cast) == "reinterpret_cast":
             blank(tokens, cast, find_angle_end(tokens, find_next(tokens, cast)) + 1)
-        first = split_at_commas(tokens[opening + 1 : find_closing(tokens, opening)])
-        if not first:
-            continue
-        kernel, _, _, _ = _find_kernel([t for t in first[0] if t.kind not in ("space", "comment")], kernels)
+        given = [t for t in arguments[place] if t.kind not in ("space", "comment")]
+        kernel, _, _, _ = _find_kernel(given, kernels)
         if kernel is None:
             continue
-        token_of = next(t for t in first[0] if t.kind not in ("space", "comment"))
-        last_of = [t for t in first[0] if t.kind not in ("space", "comment")][-1]
         names = ",".join(kernel.parameters)
-        token_of.text = "::simt::named(" + token_of.text
-        last_of.text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'
+        given[0].text = "::simt::named(" + given[0].text
+        given[-1].text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'

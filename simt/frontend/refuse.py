@@ -103,8 +103,8 @@ _PATTERNS = [
         r"cudaGraphics\w+": "sharing memory with OpenGL or Direct3D",
         r"cuda(GetParameterBuffer|LaunchDevice)\w*": "launching from a kernel (dynamic parallelism)",
         r"__cluster_\w+|__clusterDim\w*|__clusterIdx\w*": "thread block clusters",
-        r"cudaLaunch(KernelEx|KernelExC|Config_t|Attribute\w*)": (
-            "launches with attributes (clusters, dependent launches)"
+        r"cudaLaunchAttribute(Cluster|Programmatic|LaunchCompletion|DeviceUpdatable|MemSync|Nvlink)\w*": (
+            "launches with this attribute (clusters, dependent launches)"
         ),
         r"CUtensorMap\w*|cuTensorMap\w*|cp_async_bulk\w*": "tensor maps and bulk copies (TMA)",
         r"__mbarrier_\w+|__pipeline_arrive_on": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",

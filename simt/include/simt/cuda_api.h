@@ -365,32 +365,119 @@ T pointed(void* argument) {
   return *static_cast<T*>(argument);
 }
 
-template <class... P, std::size_t... I>
-cudaError_t launch_pointed(const Site& site, void (*kernel)(P...), const Config& config, bool cooperative,
-                           void** arguments, std::index_sequence<I...>) {
-  std::tuple<Kept<P>...> values(pointed<Kept<P>>(arguments[I])...);
+template <class... P>
+cudaError_t launch_kept(const NamedKernel<P...>& named, const char* file, int line, const Config& config,
+                        bool cooperative, std::tuple<Kept<P>...>& values) {
+  const Site site{named.name, file, line, named.parameters, named.defined, named.max_threads};
+  void (*const kernel)(P...) = named.kernel;
   auto call = call_of(kernel);
-  return (cudaError_t)launch_body(site, (const void*)kernel, call, config, cooperative, values);
+  const auto error = (cudaError_t)launch_body(site, (const void*)kernel, call, config, cooperative, values);
+  if (error) note_returned();
+  return error;
+}
+
+template <class... P, std::size_t... I>
+cudaError_t launch_pointed(const NamedKernel<P...>& kernel, const char* file, int line, const Config& config,
+                           bool cooperative, void** arguments, std::index_sequence<I...>) {
+  std::tuple<Kept<P>...> values(pointed<Kept<P>>(arguments[I])...);
+  return launch_kept(kernel, file, line, config, cooperative, values);
 }
 
 }  // namespace simt
 
-#define SIMT_LAUNCH(function, cooperative)                                                                        \
-  template <class... P>                                                                                           \
-  cudaError_t function(const simt::NamedKernel<P...>& kernel, dim3 grid, dim3 block, void** arguments,            \
-                       size_t shared = 0, cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),     \
-                       int line = __builtin_LINE()) {                                                             \
-    return simt::launch_pointed({kernel.name, file, line, kernel.parameters, kernel.defined, kernel.max_threads}, \
-                                kernel.kernel, {grid, block, shared, stream}, cooperative, arguments,             \
-                                std::index_sequence_for<P...>());                                                 \
-  }                                                                                                               \
-  template <class... P>                                                                                           \
-  cudaError_t function(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared = 0,          \
-                       cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),                        \
-                       int line = __builtin_LINE()) {                                                             \
-    return function(simt::named(kernel, "launched by " #function), grid, block, arguments, shared, stream, file,  \
-                    line);                                                                                        \
+#define SIMT_LAUNCH(function, cooperative)                                                                       \
+  template <class... P>                                                                                          \
+  cudaError_t function(const simt::NamedKernel<P...>& kernel, dim3 grid, dim3 block, void** arguments,           \
+                       size_t shared = 0, cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),    \
+                       int line = __builtin_LINE()) {                                                            \
+    return simt::launch_pointed(kernel, file, line, {grid, block, shared, stream}, cooperative, arguments,       \
+                                std::index_sequence_for<P...>());                                                \
+  }                                                                                                              \
+  template <class... P>                                                                                          \
+  cudaError_t function(void (*kernel)(P...), dim3 grid, dim3 block, void** arguments, size_t shared = 0,         \
+                       cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),                       \
+                       int line = __builtin_LINE()) {                                                            \
+    return function(simt::named(kernel, "launched by " #function), grid, block, arguments, shared, stream, file, \
+                    line);                                                                                       \
   }
 SIMT_LAUNCH(cudaLaunchKernel, false)
 SIMT_LAUNCH(cudaLaunchCooperativeKernel, true)
 #undef SIMT_LAUNCH
+
+// Launches with attributes. A cooperative one is as above; the others that are not refused by name change no result.
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeAccessPolicyWindow = 1,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeSynchronizationPolicy = 3,
+  cudaLaunchAttributePriority = 8,
+  cudaLaunchAttributePreferredSharedMemoryCarveout = 14
+};
+enum cudaAccessProperty { cudaAccessPropertyNormal, cudaAccessPropertyStreaming, cudaAccessPropertyPersisting };
+struct cudaAccessPolicyWindow {
+  void* base_ptr;
+  size_t num_bytes;
+  float hitRatio;
+  cudaAccessProperty hitProp, missProp;
+};
+union cudaLaunchAttributeValue {
+  char pad[64];
+  cudaAccessPolicyWindow accessPolicyWindow;
+  int cooperative;
+  int syncPolicy;
+  int priority;
+  unsigned sharedMemCarveout;
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  cudaLaunchAttributeValue val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute* attrs;
+  unsigned numAttrs;
+};
+
+namespace simt {
+
+// A configuration, with the place of the call that gets it.
+struct ConfigAt {
+  const cudaLaunchConfig_t* given;
+  const char* file;
+  int line;
+  ConfigAt(const cudaLaunchConfig_t* given, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : given(given), file(file), line(line) {}
+  Config config() const { return {given->gridDim, given->blockDim, given->dynamicSmemBytes, given->stream}; }
+  bool is_cooperative() const {
+    for (unsigned i = 0; i < given->numAttrs; ++i)
+      if (given->attrs[i].id == cudaLaunchAttributeCooperative && given->attrs[i].val.cooperative) return true;
+    return false;
+  }
+};
+
+}  // namespace simt
+
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const simt::ConfigAt& at, const simt::NamedKernel<P...>& kernel, A&&... given) {
+  static_assert(sizeof...(P) == sizeof...(A),
+                "cudaLaunchKernelEx needs as many arguments as the kernel has parameters");
+  if (!at.given) return simt::failed(cudaErrorInvalidValue, "cudaLaunchKernelEx got a null pointer");
+  std::tuple<simt::Kept<P>...> values(static_cast<P>(given)...);
+  return simt::launch_kept(kernel, at.file, at.line, at.config(), at.is_cooperative(), values);
+}
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const simt::ConfigAt& at, void (*kernel)(P...), A&&... given) {
+  return cudaLaunchKernelEx(at, simt::named(kernel, "launched by cudaLaunchKernelEx"), std::forward<A>(given)...);
+}
+template <class... P>
+cudaError_t cudaLaunchKernelExC(const simt::ConfigAt& at, const simt::NamedKernel<P...>& kernel, void** arguments) {
+  if (!at.given) return simt::failed(cudaErrorInvalidValue, "cudaLaunchKernelExC got a null pointer");
+  return simt::launch_pointed(kernel, at.file, at.line, at.config(), at.is_cooperative(), arguments,
+                              std::index_sequence_for<P...>());
+}
+template <class... P>
+cudaError_t cudaLaunchKernelExC(const simt::ConfigAt& at, void (*kernel)(P...), void** arguments) {
+  return cudaLaunchKernelExC(at, simt::named(kernel, "launched by cudaLaunchKernelExC"), arguments);
+}

@@ -33,6 +33,7 @@ SIMT_API int peek_error();                       // cudaPeekAtLastError
 SIMT_API int sticky_error();                     // a kernel's failure, not a refused launch
 SIMT_API int synchronize();  // waits for the device: shows what kernels printed; returns sticky_error()
 SIMT_API void set_error(int code, const char* text);  // an API call failed
+SIMT_API void note_returned();  // the call that launches a kernel returns the error
 SIMT_API void drop_error(const char* call, int code, const char* name, const char* file,
                          int line);  // a call failed and its result is not used
 SIMT_API const char* error_text(int code);  // the newest error's sentence if it has that code, or null

@@ -234,6 +234,8 @@ void set_error(int code, const char* text) {
   errors.text = text ? text : "";
 }
 
+void note_returned() { errors.looked = true; }
+
 void drop_error(const char* call, int code, const char* name, const char* file, int line) {
   if (errors.sticky) return;      // a kernel's failure, which is reported in any case
   Fault fault;

@@ -40,7 +40,12 @@ def _in_kernel(text: str) -> str:
         (_in_kernel("cuda::device::memcpy_async_tx(a, b, n, bar);"), 2, "cuda::device", "libcu++"),
         ("__global__ void __cluster_dims__(2, 1, 1) k() {}", 1, "__cluster_dims__", "clusters"),
         (_in_kernel("auto c = cooperative_groups::this_cluster();"), 2, "this_cluster", "clusters"),
-        ("void f() {\n  cudaLaunchKernelEx(&config, k, 1);\n}", 2, "cudaLaunchKernelEx", "launches with attributes"),
+        (
+            "void f() {\n  a.id = cudaLaunchAttributeClusterDimension;\n}",
+            2,
+            "cudaLaunchAttributeClusterDimension",
+            "launches with this attribute",
+        ),
         (
             _in_kernel("cudaGridDependencySynchronize();"),
             2,
