@@ -16,7 +16,9 @@ class Sum {
   int values[];
 };
 struct Derived : Row {};
-__global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived) {
+struct Page { int count; Tail tail; };
+typedef struct { char kind; struct Page page; } Book;
+__global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived, Book* book) {
   extern __shared__ float s[];
   int i = threadIdx.x;
   Row head;
@@ -26,16 +28,21 @@ __global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived) {
   if (i < tail->n) tail->values[i] = i;
   if (i < sum->n) sum->values[i] = sum->n;
   if (i < 2) derived->values[i] = 1;
+  if (i < book->page.tail.n) book->page.tail.values[i] = book->kind + i;
 }
 int main() {
-  Row* row; Tail* tail; Sum* sum; Derived* derived;
+  Row* row; Tail* tail; Sum* sum; Derived* derived; Book* book;
   CHECK(cudaMallocManaged(&row, sizeof(Row) + 80)); CHECK(cudaMallocManaged(&tail, sizeof(Tail) + 40));
   CHECK(cudaMallocManaged(&sum, sizeof(Sum) + 40)); CHECK(cudaMallocManaged(&derived, sizeof(Derived) + 16));
+  CHECK(cudaMallocManaged(&book, sizeof(Book) + 40));
+  book->page.tail.n = 10; book->kind = 1;
+  Book copy = *book;
   row->n = tail->n = sum->n = 10;
-  fill<<<1, 32, 128>>>(row, tail, sum, derived);
+  fill<<<1, 32, 128>>>(row, tail, sum, derived, book);
   CHECK(cudaDeviceSynchronize());
-  printf("%g %g %d\n", row->values[9], tail->values[9], sum->get(9));
+  printf("%g %g %d %g %d\n", row->values[9], tail->values[9], sum->get(9), book->page.tail.values[9], copy.kind);
   CHECK(cudaFree(row)); CHECK(cudaFree(tail)); CHECK(cudaFree(sum)); CHECK(cudaFree(derived));
+  CHECK(cudaFree(book));
 }
 """
 )
@@ -44,7 +51,7 @@ int main() {
 def test_types_with_an_array_without_length(simt):
     """Does a checked build accept them as kernel arguments and as local variables?"""
     done = simt("check", "a.cu", files={"a.cu": FLEXIBLE})
-    assert (done.stdout, done.returncode) == ("9 9 10\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("9 9 10 10 1\n", 0), done.stderr
 
 
 # The array at the end of Row and Table has as many elements as the memory that is allocated for it.
