@@ -24,7 +24,8 @@ def hide_casts(tokens: list[Token], source: Source) -> None:
         if tokens[i].text == "reinterpret_cast" and tokens[i].kind == "word":
             _hide_reinterpret_cast(tokens, i)
         elif tokens[i].text == "(" and tokens[i].kind == "mark" and (end := _find_cast_end(tokens, i)) >= 0:
-            tokens[end].kind, tokens[end].text = "rewritten", ")(::simt::Hidden)"
+            tokens[i].kind = tokens[end].kind = "rewritten"  # both, so that brackets around them still fit together
+            tokens[end].text = ")(::simt::Hidden)"
 
 
 def _hide_reinterpret_cast(tokens: list[Token], i: int) -> None:

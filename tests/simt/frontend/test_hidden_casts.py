@@ -48,3 +48,10 @@ def test_are_casts_in_macros_hidden():
     text = "#define FLOAT4(x) (reinterpret_cast<float4*>(&(x))[0])\n__global__ void k() {}\nvoid h() { f((void**)&p); }"
     found = rewrite(Source(text), checked=True).text
     assert "(::simt::hidden_cast<float4*>(&(x))[0])" in found and "f((void**)&p)" in found
+
+
+def test_casts_in_the_operands_of_asm():
+    """Is an asm statement still rewritten if a cast is among its operands?"""
+    text = '__global__ void k(half2 h, short* y) { asm("cvt.f32.f16 %0, %1;" : "=f"(*(float*)y) : "h"(*(short*)&h)); }'
+    found = rewrite(Source(text), checked=True).text
+    assert "asm(" not in found and "cvt_f32_f16(" in found and "(::simt::Hidden)&h" in found
