@@ -32,7 +32,6 @@ _HEADERS = {
     "cufft": "cuFFT",
     "nccl": "NCCL",
     "nvrtc": "compiling at run time (NVRTC)",
-    "cuda_fp8": "8-bit floats",
     "cuda_fp6": "6-bit floats",
     "cuda_fp4": "4-bit floats",
     "cuda_awbarrier": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
@@ -108,7 +107,9 @@ _PATTERNS = [
         ),
         r"CUtensorMap\w*|cuTensorMap\w*|cp_async_bulk\w*": "tensor maps and bulk copies (TMA)",
         r"__mbarrier_\w+|__pipeline_arrive_on": "barriers in shared memory with __mbarrier_… (cuda::barrier works)",
-        r"__nv_fp[468]\w*|__NV_E\dM\d": "floats of fewer than 16 bits",
+        r"__nv_fp[46]\w*|__nv_fp8\w*e8m0|__nv_cvt_\w*(fp[46]|e8m0)\w*|__NV_E(2M1|2M3|3M2|8M0)": (
+            "floats of 4 and 6 bits, and scales of 8 (__nv_fp8_e4m3 and __nv_fp8_e5m2 work)"
+        ),
         r"curandStateMtgp32(_t)?|CURAND_RNG_PSEUDO_MTGP32|curand(Make)?(MTGP32|Mtgp32)\w*|curand_mtgp32_\w+": (
             "cuRAND's MTGP32, whose parameters are NVIDIA's alone (MT19937, XORWOW, Philox4x32-10 and MRG32k3a work)"
         ),

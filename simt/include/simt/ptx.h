@@ -5,6 +5,7 @@
 
 #include <simt/atomic.h>
 #include <simt/cuda_device.h>
+#include <simt/fp8.h>
 #include <simt/libcu_atomic.h>
 #include <simt/hints.h>
 #include <simt/integers.h>
@@ -188,6 +189,20 @@ SIMT_PACKED(rn, bf16)
 SIMT_PACKED(rz, f16)
 SIMT_PACKED(rz, bf16)
 #undef SIMT_PACKED
+#define SIMT_EIGHT_BITS(T, kind)                                                                                   \
+  SIMT_INLINE unsigned short cvt_rn_##T##x2(float high, float low) {                                               \
+    return __nv_cvt_float2_to_fp8x2({low, high}, __NV_SATFINITE, kind);                                            \
+  }                                                                                                                \
+  SIMT_INLINE unsigned short cvt_rn_##T##x2_f16x2(unsigned both) {                                                 \
+    return __nv_cvt_halfraw2_to_fp8x2({(unsigned short)both, (unsigned short)(both >> 16)}, __NV_SATFINITE, kind); \
+  }                                                                                                                \
+  SIMT_INLINE unsigned cvt_rn_f16x2_##T##x2(unsigned short both) {                                                 \
+    const __half2_raw halves = __nv_cvt_fp8x2_to_halfraw2(both, kind);                                             \
+    return packed(halves.x, halves.y);                                                                             \
+  }
+SIMT_EIGHT_BITS(e4m3, __NV_E4M3)
+SIMT_EIGHT_BITS(e5m2, __NV_E5M2)
+#undef SIMT_EIGHT_BITS
 
 // ---- the special-function unit: more precise here than there, but for tanh ----
 //
