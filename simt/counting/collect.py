@@ -26,6 +26,9 @@ _TENSOR = {
     "wmma::mma_sync()": 1.0, "mma.sync.m16n8k4.tf32": 0.25, "mma.sync.m16n8k8.tf32": 0.5,
     "mma.sync.m16n8k8.f16": 0.25, "mma.sync.m16n8k8.bf16": 0.25,
     "mma.sync.m16n8k16.f16": 0.5, "mma.sync.m16n8k16.bf16": 0.5,
+    "mma.sync.m16n8k16.s8": 0.25, "mma.sync.m16n8k16.u8": 0.25,
+    "mma.sync.m16n8k32.s8": 0.5, "mma.sync.m16n8k32.u8": 0.5,
+    "mma.sync.m16n8k32.e4m3": 0.5, "mma.sync.m16n8k32.e5m2": 0.5,
 }  # fmt: skip
 _TOTALS = (
     "warp_instructions", "thread_instructions", "flops", "global_requests", "global_sectors", "shared_requests",

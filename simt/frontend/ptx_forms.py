@@ -109,6 +109,9 @@ FORMS = (
     Form(_MMA + r"8\.row\.col\.f32\.f16\.f16\.f32", "mma_m16n8k8_f16_f32", "4f = 2b 1b 4f"),
     Form(_MMA + r"8\.row\.col\.f32\.bf16\.bf16\.f32", "mma_m16n8k8_bf16_f32", "4f = 2b 1b 4f", 80),
     Form(_MMA + r"16\.row\.col\.f32\.(?P<t>b?f16)\.(?P=t)\.f32", "mma_m16n8k16_{t}_f32", "4f = 4b 2b 4f", 80),
+    Form(_MMA + r"32\.row\.col\.f32\.(?P<t>e4m3|e5m2)\.(?P=t)\.f32", "mma_m16n8k32_{t}_f32", "4f = 4b 2b 4f", 89),
+    Form(_MMA + r"32\.row\.col\.s32\.(?P<t>[su]8)\.(?P=t)\.s32", "mma_m16n8k32_{t}", "4b = 4b 2b 4b", 80),
+    Form(_MMA + r"16\.row\.col\.s32\.(?P<t>[su]8)\.(?P=t)\.s32", "mma_m16n8k16_{t}", "4b = 2b 1b 4b", 80),
     Form(_MMA + r"8\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k8_f16_f16", "2b = 2b 1b 2b"),
     Form(_MMA + r"16\.row\.col\.f16\.f16\.f16\.f16", "mma_m16n8k16_f16_f16", "2b = 4b 2b 2b", 80),
     Form(_LDMATRIX + r"1\.shared(::cta)?\.b16", "ldmatrix_x1", "1b = [s]"),
@@ -210,7 +213,10 @@ SPECIAL = {
 # Other instructions, by the beginning of their names -> what to use instead. The first match counts.
 INSTEAD = (
     (r"wgmma|tcgen05", "mma.sync.aligned.m16n8k8 or .m16n8k16"),
-    (r"mma\.", "mma.sync.aligned of m16n8k4 or m16n8k8 in tf32, or of m16n8k8 or m16n8k16 in f16 or bf16"),
+    (
+        r"mma\.",
+        "mma.sync.aligned of m16n8k4 or m16n8k8 (tf32), m16n8k8 or m16n8k16 (f16, bf16), or m16n8k32 (8 bits)",
+    ),
     (r"wmma\.", "nvcuda::wmma of mma.h"),
     (r"cp\.async\.(bulk|mbarrier)|mbarrier|cp\.reduce", "cp.async with cp.async.wait_group, or cuda::barrier"),
     (r"cp\.async", "cp.async.ca.shared.global of 4, 8 or 16 bytes, or cp.async.cg.shared.global of 16"),

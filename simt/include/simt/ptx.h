@@ -114,6 +114,10 @@ namespace detail = ::nvcuda::wmma::detail;
 typedef ::nvcuda::wmma::precision::tf32 tf32;
 typedef __half f16;
 typedef __nv_bfloat16 bf16;
+typedef __nv_fp8_e4m3 e4m3;
+typedef __nv_fp8_e5m2 e5m2;
+typedef signed char s8;
+typedef unsigned char u8;
 
 template <int K, class T, class C, std::size_t words_a, std::size_t words_b, std::size_t words_c>
 SIMT_INLINE void multiply(unsigned (&d)[words_c], const unsigned (&a)[words_a], const unsigned (&b)[words_b],
@@ -142,6 +146,14 @@ SIMT_INLINE void multiply(unsigned (&d)[words_c], const unsigned (&a)[words_a], 
     multiply<K, f16, __half>(d, a, b, c, "mma.sync.m16n8k" #K ".f16", line);                              \
     return {d[0], d[1]};                                                                                  \
   }
+#define SIMT_MMA_INT(K, T, A, B, words_a, words_b)                                                                 \
+  SIMT_APART inline uint4 mma_m16n8k##K##_##T(SIMT_UNPACK A, SIMT_UNPACK B, unsigned c0, unsigned c1, unsigned c2, \
+                                              unsigned c3, int line = __builtin_LINE()) {                          \
+    const unsigned a[] = {SIMT_UNPACK words_a}, b[] = {SIMT_UNPACK words_b}, c[] = {c0, c1, c2, c3};               \
+    unsigned d[4];                                                                                                 \
+    multiply<K, T, int>(d, a, b, c, "mma.sync.m16n8k" #K "." #T, line);                                            \
+    return {d[0], d[1], d[2], d[3]};                                                                               \
+  }
 #define SIMT_UNPACK(...) __VA_ARGS__
 #define SIMT_A4 (unsigned a0, unsigned a1, unsigned a2, unsigned a3)
 #define SIMT_A2 (unsigned a0, unsigned a1)
@@ -153,6 +165,13 @@ SIMT_MMA_FLOAT(8, f16, SIMT_A2, SIMT_B1, (a0, a1), (b0))
 SIMT_MMA_FLOAT(16, f16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 SIMT_MMA_FLOAT(8, bf16, SIMT_A2, SIMT_B1, (a0, a1), (b0))
 SIMT_MMA_FLOAT(16, bf16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
+// That an H200 adds products of 8-bit floats as those of 16 bits is not measured.
+SIMT_MMA_FLOAT(32, e4m3, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
+SIMT_MMA_FLOAT(32, e5m2, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
+SIMT_MMA_INT(16, s8, SIMT_A2, SIMT_B1, (a0, a1), (b0))
+SIMT_MMA_INT(32, s8, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
+SIMT_MMA_INT(16, u8, SIMT_A2, SIMT_B1, (a0, a1), (b0))
+SIMT_MMA_INT(32, u8, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 SIMT_MMA_HALF(8, SIMT_A2, SIMT_B1, (a0, a1), (b0))
 SIMT_MMA_HALF(16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 #undef SIMT_B1
@@ -160,6 +179,7 @@ SIMT_MMA_HALF(16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 #undef SIMT_A2
 #undef SIMT_A4
 #undef SIMT_UNPACK
+#undef SIMT_MMA_INT
 #undef SIMT_MMA_HALF
 #undef SIMT_MMA_FLOAT
 

@@ -95,7 +95,7 @@ struct Tile {
   static constexpr int held = share<Use, M, N, K>;
   static constexpr bool flipped = M == 8 && N == 32;  // computed as its transpose
   // Elements of x[] that are neighbours, and whether they are so along a row.
-  static constexpr int wide = same<Use, accumulator> ? 2 : sixteen<T> ? 2 : eight<T> ? 4 : 1;
+  static constexpr int wide = same<Use, accumulator> ? 2 : sixteen<T> ? 2 : sizeof(stored<T>) == 1 ? 4 : 1;
   static constexpr bool along_rows = same<Use, accumulator> ? !flipped : same<Use, matrix_a>;
   static_assert(held % wide == 0);
 
@@ -344,7 +344,7 @@ SIMT_INLINE void store(S* matrix, F& f, unsigned stride, bool by_rows, int line)
 template <class T> SIMT_INLINE double factor(const stored<T>& x) {
   if constexpr (same<T, precision::tf32>)
     return __uint_as_float(__float_as_uint(x) & 0xffffe000u);  // the other bits are ignored
-  else if constexpr (sixteen<T>)
+  else if constexpr (sixteen<T> || (sizeof x == 1 && !eight<T>))
     return (float)x;
   else
     return x;

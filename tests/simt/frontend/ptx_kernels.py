@@ -14,9 +14,17 @@ MMA = {  # name: (instruction, registers of a, b, c and d, elements' type, k)
     "f16_k16": ("m16n8k16.row.col.f32.f16.f16.f32", 4, 2, 4, "f16", 16),
     "bf16_k8": ("m16n8k8.row.col.f32.bf16.bf16.f32", 2, 1, 4, "bf16", 8),
     "bf16_k16": ("m16n8k16.row.col.f32.bf16.bf16.f32", 4, 2, 4, "bf16", 16),
+    "e4m3_k32": ("m16n8k32.row.col.f32.e4m3.e4m3.f32", 4, 2, 4, "e4m3", 32),
+    "e5m2_k32": ("m16n8k32.row.col.f32.e5m2.e5m2.f32", 4, 2, 4, "e5m2", 32),
     "half_k8": ("m16n8k8.row.col.f16.f16.f16.f16", 2, 1, 2, "f16", 8),
     "half_k16": ("m16n8k16.row.col.f16.f16.f16.f16", 4, 2, 2, "f16", 16),
 }  # fmt: skip
+# The same with integers of 8 bits, which are added up in int.
+MMA_INT = {
+    f"{t}_k{k}": (f"m16n8k{k}.row.col.s32.{t}.{t}.s32", k // 8, k // 16, 4, t, k)
+    for t in ("s8", "u8")
+    for k in (16, 32)
+}
 _APPROXIMATE = ("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos")
 # One result and one argument, each a register of 32 or 16 bits.
 UNARY = {
@@ -48,8 +56,8 @@ def _listed(prefix: str, first: int, count: int) -> str:
 
 def _mma(name: str) -> str:
     """A kernel that multiplies whatever registers each lane is given."""
-    instruction, a, b, c, _, _ = MMA[name]
-    kind, kept = ("f", "float") if c == 4 else ("r", "unsigned")
+    instruction, a, b, c, _, _ = {**MMA, **MMA_INT}[name]
+    kind, kept = ("f", "float") if c == 4 and name in MMA else ("r", "unsigned")
     sums = ", ".join(f'"+{kind}"(d[{i}])' for i in range(c))
     inputs = ", ".join([*(f'"r"(a[{i}])' for i in range(a)), *(f'"r"(b[{i}])' for i in range(b))])
     return f"""
@@ -309,7 +317,7 @@ __global__ void {name}(const unsigned short* tile, const int* rows, u32* out) {{
 
 
 MATRICES = [f"ldmatrix_x{n}{trans}" for n in (1, 2, 4) for trans in ("", "_trans")]
-_MADE = ((_mma, MMA), (_unary, UNARY), (_binary, BINARY), (_ldmatrix, MATRICES))
+_MADE = ((_mma, MMA), (_mma, MMA_INT), (_unary, UNARY), (_binary, BINARY), (_ldmatrix, MATRICES))
 PTX_KERNELS = _OTHERS + "".join(make(name) for make, names in _MADE for name in names)
 
 
@@ -321,8 +329,8 @@ def make_host() -> tuple[str, list[str]]:
         declared.append(f"void run_{name}({parameters})")
         text += f"{declared[-1]} {{ {name}{call}; }}\n"
 
-    for n in MMA:
-        kept = "float" if MMA[n][3] == 4 else "unsigned"
+    for n in (*MMA, *MMA_INT):
+        kept = "float" if n in MMA and MMA[n][3] == 4 else "unsigned"
         call = f"<<<1, 32>>>(POINTER(unsigned, a), POINTER(unsigned, b), POINTER({kept}, c))"
         add(f"mma_{n}", "torch::Tensor a, torch::Tensor b, torch::Tensor c", call)
     for n, (_, to, of) in UNARY.items():

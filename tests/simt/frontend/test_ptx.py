@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.simt.frontend.ptx_kernels import BINARY, MATRICES, MMA, PTX_KERNELS, UNARY, make_host, run_kernel
+from tests.simt.frontend.ptx_kernels import BINARY, MATRICES, MMA, MMA_INT, PTX_KERNELS, UNARY, make_host, run_kernel
 from tests.simt.kernels_of_expressions import ON_GPU, load
 
 
@@ -27,19 +27,28 @@ def _places(kind: str, k: int, lane: int) -> tuple[list, list, list]:
         return [(g, t), (g + 8, t)], [(t, g)], c
     if kind == "tf32":
         return [(g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)], [(t, g), (t + 4, g)], c
+    if k == 32:
+        a = [(g if i % 8 < 4 else g + 8, t * 4 + (i & 3) + (16 if i >= 8 else 0)) for i in range(16)]
+        return a, [(t * 4 + (i & 3) + (16 if i >= 4 else 0), g) for i in range(8)], c
     if k == 8:
         return [(g if i < 2 else g + 8, t * 2 + (i & 1)) for i in range(4)], [(t * 2 + (i & 1), g) for i in range(2)], c
     a = [(g if i in (0, 1, 4, 5) else g + 8, t * 2 + (i & 1) + (8 if i >= 4 else 0)) for i in range(8)]
     return a, [(t * 2 + (i & 1) + (8 if i >= 2 else 0), g) for i in range(4)], c
 
 
-_DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+_DTYPES = {
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "e4m3": torch.float8_e4m3fn,
+    "e5m2": torch.float8_e5m2,
+}
 
 
 def _bits(x: np.ndarray, kind: str) -> np.ndarray:
     if kind == "tf32" or kind == "f32":
         return x.astype(np.float32).view(np.uint32)
-    return torch.from_numpy(x).to(_DTYPES[kind]).view(torch.int16).numpy().view(np.uint16)
+    kept = torch.from_numpy(x).to(_DTYPES[kind])
+    return kept.view(torch.uint8 if kept.itemsize == 1 else torch.int16).numpy().view(f"u{kept.itemsize}")
 
 
 def _exact(x: np.ndarray, kind: str) -> np.ndarray:
@@ -50,7 +59,7 @@ def _exact(x: np.ndarray, kind: str) -> np.ndarray:
 
 
 def _spread(x: np.ndarray, kind: str, places: list[list]) -> np.ndarray:
-    """Each lane's registers: its elements' bits, two in a register where they have 16."""
+    """Each lane's registers: its elements' bits, two or four in a register where they have 16 or 8."""
     bits = _bits(x, kind)
     return np.array([[bits[p] for p in lane] for lane in places]).view(np.uint32)
 
@@ -76,6 +85,34 @@ def test_mma_multiplies_as_the_layouts_say(kernels, name):
     ec = c.astype(np.float32).astype(np.float64) if kept == "f32" else _exact(c, "f16")
     error = np.abs(got - (ea @ eb + ec)) / (np.abs(ea) @ np.abs(eb) + np.abs(ec))
     assert error.max() <= (2.0**-22 if kept == "f32" else 2.0**-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MMA_INT)
+def test_mma_of_integers_is_exact(kernels, name):
+    """Is d = a·b + c in integers, also where the sum wraps, with every element where the PTX ISA puts it?"""
+    _, _, _, _, kind, k = MMA_INT[name]
+    dtype = np.int8 if kind == "s8" else np.uint8
+    chance = np.random.default_rng(k)
+    a, b = (
+        chance.integers(*((-128, 128) if kind == "s8" else (0, 256)), size=n).astype(dtype) for n in ((16, k), (k, 8))
+    )
+    c = chance.integers(-(2**31), 2**31, size=(16, 8)).astype(np.int32)
+    lanes = range(32)
+    if k == 32:
+        places = [_places(kind, 32, lane) for lane in lanes]
+    else:  # the first half of each operand
+        places = [(p[0][:8], p[1][:4], p[2]) for p in (_places(kind, 32, lane) for lane in lanes)]
+    ra, rb, rc = (
+        np.array([[x[at] for at in p[i]] for p in places]).view(np.uint32) for i, x in enumerate((a, b, c))
+    )  # fmt: skip
+    run_kernel(kernels, f"mma_{name}", ra, rb, rc)
+    got = np.zeros((16, 8), np.int32)
+    for lane in lanes:
+        for place, value in zip(places[lane][2], rc.view(np.int32)[lane]):
+            got[place] = value
+    want = a.astype(np.int64) @ b.astype(np.int64) + c
+    assert np.array_equal(got, want.astype(np.uint64).astype(np.uint32).view(np.int32))
 
 
 # ---- conversions and special functions ----
