@@ -76,6 +76,8 @@ _GCC_APART = (
     "-fno-peel-loops --param=max-completely-peel-times=64 "
     "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"
 ).split()
+# GCC reads a local variable before a loop whose turns read it under a condition, which it may not have a value for yet.
+_GCC_IN_PLACE = ["-fno-tree-loop-im"]
 # GCC replaces a division by a constant 0 by a trap without a line.
 _GCC_DIVISIONS = ["-fno-isolate-erroneous-paths-dereference"]
 GCC = Family(
@@ -92,7 +94,13 @@ GCC = Family(
     ],
     {
         "plain": ["-fwrapv", *_GCC_DIVISIONS],
-        "check": [*_GCC_PROBES, *_CHECKED, *_GCC_DIVISIONS, "-fsanitize=bounds-strict,signed-integer-overflow"],
+        "check": [
+            *_GCC_PROBES,
+            *_GCC_IN_PLACE,
+            *_CHECKED,
+            *_GCC_DIVISIONS,
+            "-fsanitize=bounds-strict,signed-integer-overflow",
+        ],
         "count": [*_GCC_PROBES, *_COUNTED, *_GCC_APART],
     },
     ".gch",
