@@ -21,8 +21,9 @@ def mark_flexible_arrays(tokens: list[Token], source: Source) -> None:
     marked: set[str] = set()
     for i, token in enumerate(tokens):
         if token.text == "[" and token.kind == "mark" and i not in source.directives:
-            closing = find_next(tokens, i)
-            end = find_next(tokens, closing)
+            end = find_next(tokens, closing := find_next(tokens, i))
+            while get_text(tokens, closing) == "]" and get_text(tokens, end) == "[":  # rows[][4]
+                end = find_next(tokens, find_closing(tokens, end))
             if (get_text(tokens, closing), get_text(tokens, end)) == ("]", ";"):
                 marked |= _mark(tokens, i, end)
     more = marked

@@ -294,6 +294,10 @@ def _find_erased(tokens: list[Token], i: int) -> int:
     return find_next(tokens, end)
 
 
+def _is_void_pointer(tokens: list[Token]) -> bool:
+    return {t.text for t in tokens if t.kind not in ("space", "comment")} in ({"void", "*"}, {"const", "void", "*"})
+
+
 # The argument of each that is the kernel.
 _KERNEL_PLACES = {
     "cudaLaunchKernel": 0,
@@ -320,7 +324,7 @@ def rewrite_pointer_launches(tokens: list[Token], kernels: dict[str, Kernel]) ->
         cast = next(j for j in range(opening, closing) if tokens[j] is arguments[place][0])
         if tokens[cast].kind in ("space", "comment"):
             cast = find_next(tokens, cast)
-        if get_text(tokens, cast) == "(" and "void" in flatten(tokens[cast : find_closing(tokens, cast) + 1]):
+        if get_text(tokens, cast) == "(" and _is_void_pointer(tokens[cast + 1 : find_closing(tokens, cast)]):
             blank(tokens, cast, find_closing(tokens, cast) + 1)
         elif get_text(tokens, cast) == "reinterpret_cast":
             blank(tokens, cast, find_angle_end(tokens, find_next(tokens, cast)) + 1)

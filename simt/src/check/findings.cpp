@@ -298,6 +298,8 @@ static std::string name_with_result(std::string_view function) {
     depth += (function[i] == '<') - (function[i] == '>');
     if (function[i] == ' ' && !depth) space = i;
   }
+  if (function.substr(0, i).ends_with("operator") && function.substr(i).starts_with("()")) i += 2;
+  if (function.substr(0, space).ends_with("operator")) return std::string(function.substr(0, i));  // a conversion
   const std::string_view before = function.substr(0, space);
   const std::string_view last = before.substr(before.rfind(' ') + 1);  // npos + 1 is 0
   for (const char* word : {"", "void", "auto", "constexpr", "static", "virtual", "inline"})

@@ -20,6 +20,8 @@ __global__ void meet(int* x) {
   if (threadIdx.x == 0 && blockIdx.x == 0)
     for (int i = 1; i < gridDim.x; ++i) x[0] += x[i];
 }
+__global__ void over(int* x) { x[0] = 5; }
+__global__ void over(float* x) { x[0] = 6; }
 int main() {
   const int n = 1000;
   int *a, *b;
@@ -55,6 +57,10 @@ int main() {
   attribute[0].val.cooperative = 1;
   CHECK(cudaLaunchKernelEx(&config, meet, b));
   CHECK(cudaDeviceSynchronize());
+  printf("%d ", b[0]);
+  config.numAttrs = 0;
+  CHECK(cudaLaunchKernelEx(&config, (void (*)(int*))over, b));
+  CHECK(cudaDeviceSynchronize());
   printf("%d\n", b[0]);
   config.blockDim = 2000;
 #ifdef LOOKED_AT
@@ -74,7 +80,7 @@ int main() {
 def test_kernels_are_launched_by_a_configuration(simt, command):
     """Do kernels get converted arguments and shared memory, is a launch cooperative, does a returned error count?"""
     done = simt(command, "-DLOOKED_AT", "a.cu", files={"a.cu": PROGRAM})
-    assert (done.stdout, done.returncode) == ("1001 1002 1003 28\n", 0), done.stderr
+    assert (done.stdout, done.returncode) == ("1001 1002 1003 28 5\n", 0), done.stderr
 
 
 def test_an_error_of_such_a_launch_that_is_dropped_is_reported(simt):

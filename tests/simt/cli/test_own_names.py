@@ -83,10 +83,24 @@ __global__ void k(int* out) {
 """
 
 
+# A function of NVIDIA's helper_math.h, which is one of C++20, too.
+LERP = r"""
+#include <cmath>
+#include <stdio.h>
+inline __host__ __device__ float lerp(float a, float b, float t) { return a + t * (b - a); }
+inline __host__ __device__ float4 lerp(float4 a, float4 b, float t) { return {lerp(a.x, b.x, t), b.y, a.z, b.w}; }
+static const double host = std::lerp(1.0, 3.0f, 0.25);
+__global__ void k(int* out) {
+  const float4 zero = {};
+  out[threadIdx.x] = (int)(lerp(threadIdx.x, 107, 0.5f) + lerp(zero, zero, 0.5f).x);
+}
+"""
+
+
 @pytest.mark.parametrize(
     "text",
-    [SHARED, CLOCK, OWN_CLOCK, SHORT_NAMES, ATTRIBUTES],
-    ids=["shared", "clock", "own_clock", "short", "words"],
+    [SHARED, CLOCK, OWN_CLOCK, SHORT_NAMES, ATTRIBUTES, LERP],
+    ids=["shared", "clock", "own_clock", "short", "words", "lerp"],
 )
 def test_it_runs_and_no_check_objects(simt, text):
     for command in ("run", "check"):

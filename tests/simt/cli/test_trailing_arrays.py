@@ -17,8 +17,9 @@ class Sum {
 };
 struct Derived : Row {};
 struct Page { int count; Tail tail; };
+struct Grid { int rows; float cells[][4]; };
 typedef struct { char kind; struct Page page; } Book;
-__global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived, Book* book) {
+__global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived, Book* book, Grid* grid) {
   extern __shared__ float s[];
   int i = threadIdx.x;
   Row head;
@@ -28,21 +29,23 @@ __global__ void fill(Row* row, Tail* tail, Sum* sum, Derived* derived, Book* boo
   if (i < tail->n) tail->values[i] = i;
   if (i < sum->n) sum->values[i] = sum->n;
   if (i < 2) derived->values[i] = 1;
+  if (i < grid->rows) grid->cells[i][3] = i;
   if (i < book->page.tail.n) book->page.tail.values[i] = book->kind + i;
 }
 int main() {
-  Row* row; Tail* tail; Sum* sum; Derived* derived; Book* book;
+  Row* row; Tail* tail; Sum* sum; Derived* derived; Book* book; Grid* grid;
   CHECK(cudaMallocManaged(&row, sizeof(Row) + 80)); CHECK(cudaMallocManaged(&tail, sizeof(Tail) + 40));
   CHECK(cudaMallocManaged(&sum, sizeof(Sum) + 40)); CHECK(cudaMallocManaged(&derived, sizeof(Derived) + 16));
   CHECK(cudaMallocManaged(&book, sizeof(Book) + 40));
   book->page.tail.n = 10; book->kind = 1;
   Book copy = *book;
+  CHECK(cudaMallocManaged(&grid, sizeof(Grid) + 5 * 16)); grid->rows = 5;
   row->n = tail->n = sum->n = 10;
-  fill<<<1, 32, 128>>>(row, tail, sum, derived, book);
+  fill<<<1, 32, 128>>>(row, tail, sum, derived, book, grid);
   CHECK(cudaDeviceSynchronize());
   printf("%g %g %d %g %d\n", row->values[9], tail->values[9], sum->get(9), book->page.tail.values[9], copy.kind);
   CHECK(cudaFree(row)); CHECK(cudaFree(tail)); CHECK(cudaFree(sum)); CHECK(cudaFree(derived));
-  CHECK(cudaFree(book));
+  CHECK(cudaFree(book)); CHECK(cudaFree(grid));
 }
 """
 )
