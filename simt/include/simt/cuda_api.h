@@ -132,15 +132,16 @@ SIMT_INLINE cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width
 
 namespace simt {
 // Inline, like other functions below, so that a fault or a leak is reported at the caller's line.
-SIMT_INLINE cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+SIMT_INLINE cudaError_t copy(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
+                             const char* call = "cudaMemcpy") {
   if (const int error = sticky_error()) return (cudaError_t)error;
   if (bytes == 0) return cudaSuccess;
   if ((unsigned)kind > cudaMemcpyDefault)
     return failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpy got an invalid direction");
   if (!target || !source) return failed(cudaErrorInvalidValue, "cudaMemcpy got a null pointer");
   if (const char* why =
-          transfer_problem("cudaMemcpy", target, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice,
-                           source, kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, bytes,
+          transfer_problem(call, target, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, source,
+                           kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, bytes,
                            __builtin_object_size(target, 0), __builtin_object_size(source, 0)))
     return failed(cudaErrorInvalidValue, why);
   simt::move_bytes(target, source, bytes);
@@ -155,20 +156,36 @@ SIMT_INLINE cudaError_t cudaMemcpy(void* target, const void* source, size_t byte
 SIMT_INLINE cudaError_t cudaMemcpyAsync(void* target, const void* source, size_t bytes, cudaMemcpyKind kind,
                                         cudaStream_t stream = nullptr) {
   if (simt::captured(stream, simt::copy_node, [=] { cudaMemcpy(target, source, bytes, kind); })) return cudaSuccess;
-  return simt::copy(target, source, bytes, kind);
+  return simt::copy(target, source, bytes, kind, "cudaMemcpyAsync");
 }
+
+namespace simt {
+// The problem of a copy of rows, or of slices of rows, of which each side has its own pitch.
+SIMT_INLINE const char* rows_problem(const char* call, const void* target, size_t target_bytes, const void* source,
+                                     size_t source_bytes, cudaMemcpyKind kind) {
+  return transfer_problem(call, target, kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, source,
+                          kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, target_bytes,
+                          __builtin_object_size(target, 0), __builtin_object_size(source, 0), source_bytes);
+}
+}  // namespace simt
+
 SIMT_INLINE cudaError_t cudaMemcpy2D(void* target, size_t target_pitch, const void* source, size_t source_pitch,
                                      size_t width, size_t height, cudaMemcpyKind kind) {
   if (width > target_pitch || width > source_pitch)
     return simt::failed(cudaErrorInvalidPitchValue, "cudaMemcpy2D got rows that are wider than the pitch");
+  if (width && height && target && source)
+    if (const char* why = simt::rows_problem("cudaMemcpy2D", target, (height - 1) * target_pitch + width, source,
+                                             (height - 1) * source_pitch + width, kind))
+      return simt::failed(cudaErrorInvalidValue, why);
   for (size_t row = 0; row < height; ++row)
     if (const cudaError_t error =
             cudaMemcpy((char*)target + row * target_pitch, (const char*)source + row * source_pitch, width, kind))
       return error;
   return cudaSuccess;
 }
-inline cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch,
-                                     size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+SIMT_INLINE cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* source, size_t source_pitch,
+                                          size_t width, size_t height, cudaMemcpyKind kind,
+                                          cudaStream_t stream = nullptr) {
   auto copy = [=] { return cudaMemcpy2D(target, target_pitch, source, source_pitch, width, height, kind); };
   return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }
@@ -211,13 +228,17 @@ inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, cudaMemL
 // ---- __constant__ and __device__ variables, which are ordinary variables here ----
 
 namespace simt {
-inline cudaError_t copy_symbol(void* target, const void* source, size_t bytes, cudaMemcpyKind kind) {
+SIMT_INLINE cudaError_t copy_symbol(const char* call, void* target, const void* source, size_t bytes,
+                                    cudaMemcpyKind kind) {
   if (const int error = synchronize()) return (cudaError_t)error;
   if (bytes == 0) return cudaSuccess;
   if ((unsigned)kind > cudaMemcpyDefault || kind == cudaMemcpyHostToHost)
     return failed(cudaErrorInvalidMemcpyDirection,
                   "a __device__ or __constant__ variable cannot be copied in this direction");
   if (!target || !source) return failed(cudaErrorInvalidValue, "a copy to or from a variable got a null pointer");
+  if (const char* why = transfer_problem(call, target, false, source, false, bytes, __builtin_object_size(target, 0),
+                                         __builtin_object_size(source, 0)))
+    return failed(cudaErrorInvalidValue, why);
   simt::move_bytes(target, source, bytes);
   return cudaSuccess;
 }
@@ -235,32 +256,32 @@ cudaError_t cudaGetSymbolSize(size_t* bytes, const T&) {
   return cudaSuccess;
 }
 template <class T>
-cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t bytes, size_t offset = 0,
-                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+SIMT_INLINE cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, size_t bytes, size_t offset = 0,
+                                           cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
   if (kind == cudaMemcpyDeviceToHost)
     return simt::failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpyToSymbol cannot copy to the host");
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyToSymbol writes past the end of the variable");
-  return simt::copy_symbol((char*)&symbol + offset, source, bytes, kind);
+  return simt::copy_symbol("cudaMemcpyToSymbol", (char*)&symbol + offset, source, bytes, kind);
 }
 template <class T>
-cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, size_t offset = 0,
-                                 cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+SIMT_INLINE cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, size_t bytes, size_t offset = 0,
+                                             cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
   if (kind == cudaMemcpyHostToDevice)
     return simt::failed(cudaErrorInvalidMemcpyDirection, "cudaMemcpyFromSymbol cannot copy from the host");
   if (offset > sizeof(T) || bytes > sizeof(T) - offset)
     return simt::failed(cudaErrorInvalidValue, "cudaMemcpyFromSymbol reads past the end of the variable");
-  return simt::copy_symbol(target, (const char*)&symbol + offset, bytes, kind);
+  return simt::copy_symbol("cudaMemcpyFromSymbol", target, (const char*)&symbol + offset, bytes, kind);
 }
 template <class T>
-cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t bytes, size_t offset,
-                                    cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+SIMT_INLINE cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, size_t bytes, size_t offset,
+                                                cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
   auto copy = [=, &symbol] { return cudaMemcpyToSymbol(symbol, source, bytes, offset, kind); };
   return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }
 template <class T>
-cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, size_t bytes, size_t offset, cudaMemcpyKind kind,
-                                      cudaStream_t stream = nullptr) {
+SIMT_INLINE cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, size_t bytes, size_t offset,
+                                                  cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
   auto copy = [=, &symbol] { return cudaMemcpyFromSymbol(target, symbol, bytes, offset, kind); };
   return simt::captured(stream, simt::copy_node, copy) ? cudaSuccess : copy();
 }

@@ -153,6 +153,10 @@ struct Side {
 SIMT_INLINE cudaError_t copy_rows(const Side& to, const Side& from, size_t width, size_t height, size_t depth,
                                   cudaMemcpyKind kind) {
   synchronize();
+  const auto reach = [&](const Side& side) { return (depth - 1) * side.slice + (height - 1) * side.row + width; };
+  if (width && height && depth && to.start && from.start)
+    if (const char* why = rows_problem("A copy of rows", to.start, reach(to), from.start, reach(from), kind))
+      return failed(cudaErrorInvalidValue, why);
   for (size_t z = 0; z < depth; ++z)
     for (size_t y = 0; y < height; ++y)
       if (const cudaError_t error =

@@ -51,10 +51,12 @@ SIMT_API void unregister_host(void* pointer);
 SIMT_API void move_bytes(void* target, const void* source, std::size_t bytes);
 SIMT_API void set_bytes(void* target, int byte, std::size_t bytes);
 // Returns why memory cannot be copied or set, or null. target_device, source_device: whether each must be device
-// memory. target_object, source_object: bytes to the end of a variable, as far as the compiler knows. Works in a program only, in which all device memory is known. `call` names the function.
+// memory. target_object, source_object: bytes to the end of a variable, as far as the compiler knows. source_bytes: where
+// they are not `bytes`, as for rows with another pitch. Works in a program only, in which all device memory is known.
+// `call` names the function.
 SIMT_API const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source,
                                       bool source_device, std::size_t bytes, std::size_t target_object = -1,
-                                      std::size_t source_object = -1);
+                                      std::size_t source_object = -1, std::size_t source_bytes = 0);
 SIMT_API void note_symbol(const void* variable,
                           std::size_t bytes);  // the host has got the address of a __device__ variable
 SIMT_API long long static_shared(const void* function);  // bytes of a kernel's __shared__ arrays, 0 if not known

@@ -501,10 +501,13 @@ void note_symbol(const void* variable, std::size_t bytes) {
 
 const char* transfer_problem(const char* call, const void* target, bool target_device, const void* source,
                              bool source_device, std::size_t bytes, std::size_t target_object,
-                             std::size_t source_object) {
+                             std::size_t source_object, std::size_t source_bytes) {
   if (!options().program) return nullptr;
   std::string text = problem(target, source ? "target" : "memory", target_device, bytes, target_object);
-  if (text.empty() && source) text = problem(source, "source", source_device, bytes, source_object);
+  if (text.empty() && source) {
+    if (source_bytes) bytes = source_bytes;
+    text = problem(source, "source", source_device, bytes, source_object);
+  }
   if (text.empty()) return nullptr;
   Fault fault;
   fault.reason = text.find("bytes") == std::string::npos ? "illegal_address" : "out_of_bounds";
