@@ -262,12 +262,15 @@ def _format_launch_head(
 
 
 def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> None:
-    """Wrap kernels that are cast to void* in erase(…), which keeps their parameters' types for the nodes of graphs."""
+    """Wrap kernels that are cast to void* in erase(…), which keeps their parameters' types for later launches."""
     for i in range(len(tokens)):
         first = _find_erased(tokens, i)
         if first < 0:
             continue
-        first = find_next(tokens, first) if get_text(tokens, first) in ("&", "(") else first
+        address = -1
+        while get_text(tokens, first) in ("&", "("):
+            address = first if tokens[first].text == "&" else address
+            first = find_next(tokens, first)
         kernel = kernels.get(get_text(tokens, first))
         if kernel is None or tokens[first].kind != "word":
             continue
@@ -276,6 +279,8 @@ def rewrite_erased_kernels(tokens: list[Token], kernels: dict[str, Kernel]) -> N
         if last < 0 or get_text(tokens, find_next(tokens, last)) == "(":
             continue
         names = ",".join(kernel.parameters)
+        if address >= 0:
+            tokens[address].text = ""
         tokens[first].text = "::simt::erase(" + tokens[first].text
         tokens[last].text += f', "{kernel.name}", "{names}", {kernel.line}, {kernel.bounds})'
 
@@ -284,12 +289,12 @@ def _find_erased(tokens: list[Token], i: int) -> int:
     """Return the index of the first token that the cast to void* at i applies to, or -1 if there is none."""
     if tokens[i].text == "reinterpret_cast" and tokens[i].kind == "word":
         opening = find_next(tokens, i)
-        end, wanted = find_angle_end(tokens, opening), "<void*>"
+        end = find_angle_end(tokens, opening)
     elif tokens[i].text == "(" and tokens[i].kind == "mark":
-        opening, end, wanted = i, find_closing(tokens, i), "(void*)"
+        opening, end = i, find_closing(tokens, i)
     else:
         return -1
-    if end < 0 or flatten(tokens[opening : end + 1]).replace(" ", "") != wanted:
+    if end < 0 or not _is_void_pointer(tokens[opening + 1 : end]):
         return -1
     return find_next(tokens, end)
 

@@ -33,6 +33,8 @@ _QUALIFIERS = {
     "__forceinline__": "inline",
     "__noinline__": "__attribute__((__noinline__))",
 }
+# What takes the address of a kernel as a void*.
+_BY_ADDRESS = ("cudaKernelNodeParams", "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelExC")
 _ASSERTIONS = ("assert", "CUDA_KERNEL_ASSERT")
 # torch's names for the GPU, and those for the CPU, where the tensors are.
 _PLACES = {"is_cuda": "is_cpu", "kCUDA": "kCPU"}
@@ -74,7 +76,7 @@ def rewrite(
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
     rewrite_pointer_launches(tokens, launched)
-    if "cudaKernelNodeParams" in source.words:
+    if not source.words.isdisjoint(_BY_ADDRESS):
         rewrite_erased_kernels(tokens, launched)
     shared, ends = rewrite_shared(tokens, source, checked)
     _replace_qualifiers(tokens)

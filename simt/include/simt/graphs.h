@@ -78,6 +78,7 @@ struct ErasedKernel {
   const void* function;
   Site site;
   Work* (*make)(const ErasedKernel&, Config, void**);
+  cudaError_t (*launch)(const ErasedKernel&, const char* file, int line, const Config&, bool cooperative, void**);
   ErasedKernel* next;
 };
 inline ErasedKernel* erased_kernels = nullptr;
@@ -99,10 +100,24 @@ void* erase(void (*kernel)(P...), const char* name, const char* parameters, int 
   const auto make = [](const ErasedKernel& erased, Config config, void** arguments) {
     return defer_pointed(erased, config, arguments, (void (*)(P...)) nullptr, std::index_sequence_for<P...>());
   };
+  const auto launch = [](const ErasedKernel& erased, const char* file, int line, const Config& config, bool cooperative,
+                         void** arguments) {
+    const Site& site = erased.site;
+    return launch_pointed(NamedKernel<P...>{(void (*)(P...))erased.function, site.kernel, site.parameters, site.defined,
+                                            site.max_threads},
+                          file, line, config, cooperative, arguments, std::index_sequence_for<P...>());
+  };
   if (!find_erased((const void*)kernel))
     erased_kernels = new ErasedKernel{
-        (const void*)kernel, {name, file, line, parameters, defined, max_threads}, make, erased_kernels};
+        (const void*)kernel, {name, file, line, parameters, defined, max_threads}, make, launch, erased_kernels};
   return (void*)kernel;
+}
+inline cudaError_t launch_erased(const void* function, const char* file, int line, const Config& config,
+                                 bool cooperative, void** arguments) {
+  if (const ErasedKernel* kernel = find_erased(function))
+    return kernel->launch(*kernel, file, line, config, cooperative, arguments);
+  return failed(cudaErrorInvalidDeviceFunction,
+                "a launch got an address that is not `(void*)kernel` with the name of a kernel");
 }
 
 template <class T>
@@ -178,6 +193,22 @@ inline void fill(const cudaMemsetParams& p) {
     }
 }
 }  // namespace simt
+
+// ---- launches of kernels whose addresses are in variables ----
+
+#define SIMT_LAUNCH_ERASED(function, cooperative)                                                             \
+  inline cudaError_t function(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared = 0, \
+                              cudaStream_t stream = nullptr, const char* file = __builtin_FILE(),             \
+                              int line = __builtin_LINE()) {                                                  \
+    return simt::launch_erased(kernel, file, line, {grid, block, shared, stream}, cooperative, arguments);    \
+  }
+SIMT_LAUNCH_ERASED(cudaLaunchKernel, false)
+SIMT_LAUNCH_ERASED(cudaLaunchCooperativeKernel, true)
+#undef SIMT_LAUNCH_ERASED
+inline cudaError_t cudaLaunchKernelExC(const simt::ConfigAt& at, const void* kernel, void** arguments) {
+  if (!at.given) return simt::failed(cudaErrorInvalidValue, "cudaLaunchKernelExC got a null pointer");
+  return simt::launch_erased(kernel, at.file, at.line, at.config(), at.is_cooperative(), arguments);
+}
 
 // ---- building a graph ----
 

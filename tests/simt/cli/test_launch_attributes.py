@@ -89,3 +89,41 @@ def test_an_error_of_such_a_launch_that_is_dropped_is_reported(simt):
     line = next(n for n, text in enumerate(PROGRAM.splitlines(), 1) if text.endswith("// dropped"))
     assert done.returncode == 1 and f"unchecked_error: a.cu, line {line}: kernel meet was not launched" in done.stderr
     assert "Check the result of cudaLaunchKernelEx." in done.stderr
+
+
+ADDRESSES = (
+    CHECK
+    + r"""
+__global__ void twice(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 2; }
+template <class T> __global__ void next(T* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }
+int main() {
+  float* x;
+  int n = 8;
+  CHECK(cudaMallocManaged(&x, 8 * sizeof(float)));
+  for (int i = 0; i < 8; ++i) x[i] = 3;
+  void* arguments[] = {&x, &n};
+  const void* table[] = {(const void*)twice, reinterpret_cast<const void*>(&next<float>),
+                         n > 4 ? (void*)twice : nullptr};
+  for (const void* kernel : table) CHECK(cudaLaunchKernel(kernel, dim3(1), dim3(32), arguments, 0, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  printf("%g ", x[7]);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = 1;
+  config.blockDim = 32;
+  CHECK(cudaLaunchKernelExC(&config, table[1], arguments));
+  CHECK(cudaDeviceSynchronize());
+  printf("%g\n", x[7]);
+  if (cudaLaunchKernel((const void*)&n, dim3(1), dim3(32), arguments, 0, nullptr) == cudaSuccess) return 1;
+  if (cudaLaunchKernelExC(&config, nullptr, nullptr) == cudaSuccess) return 2;
+  cudaGetLastError();
+  CHECK(cudaFree(x));
+}
+"""
+)
+
+
+@pytest.mark.parametrize("command", ["run", pytest.param("check", marks=pytest.mark.slow)])
+def test_kernels_are_launched_by_addresses_in_variables(simt, command):
+    """Do kernels from a table of void* run, and is another address an error?"""
+    done = simt(command, "a.cu", files={"a.cu": ADDRESSES})
+    assert (done.stdout, done.returncode) == ("14 15\n", 0), done.stderr
