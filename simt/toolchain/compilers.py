@@ -76,8 +76,9 @@ _GCC_APART = (
     "-fno-peel-loops --param=max-completely-peel-times=64 "
     "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"
 ).split()
-# GCC reads a local variable before a loop whose turns read it under a condition, which it may not have a value for yet.
-_GCC_IN_PLACE = ["-fno-tree-loop-im"]
+# GCC reads what the program may not read: a local variable before a loop whose turns read it under a condition, and
+# both of two neighbouring members where a condition chooses one.
+_GCC_IN_PLACE = ["-fno-tree-loop-im", "-fno-hoist-adjacent-loads"]
 # GCC replaces a division by a constant 0 by a trap without a line.
 _GCC_DIVISIONS = ["-fno-isolate-erroneous-paths-dereference"]
 GCC = Family(

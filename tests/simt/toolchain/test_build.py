@@ -131,7 +131,7 @@ def test_a_function_that_nobody_defines_is_a_link_error():
     ("text", "name"),
     [
         ('__global__ void k() {\n asm volatile("griddepcontrol.wait;"); }\n', "griddepcontrol.wait"),
-        ("#include <cuda_fp8.h>\nstruct S;\n", "cuda_fp8.h"),
+        ("#include <cuda_fp6.h>\nstruct S;\n", "cuda_fp6.h"),
         ("__global__ void c() {}\n__global__ void k() { c<<<1, 1>>>(); }\n", "dynamic parallelism"),
     ],
 )
