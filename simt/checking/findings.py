@@ -15,7 +15,6 @@ from simt.toolchain.lines import (
     ends_struct,
     find_indexed_array,
     find_source_lines,
-    find_use,
     is_in_one_function,
 )
 
@@ -135,6 +134,7 @@ def collect(began: int) -> list[Finding]:
 
 def describe(raw: list[dict], leaks: Sequence[tuple[int, library.Place | None]] = ()) -> list[Finding]:
     """Return the findings that the runtime has taken down, the one to fix first at the beginning."""
+    raw = _drop_later_reads(raw)
     places = [p for r in raw for p in [*r["places"], *([r["other"][3]] if r["other"] and r["other"][3] else [])]]
     lines = find_source_lines(places + [place for _, place in leaks if place])
     found = [f for r in raw if (f := _make_finding(r, lines))]
@@ -150,6 +150,16 @@ def describe(raw: list[dict], leaks: Sequence[tuple[int, library.Place | None]] 
             )
         )
     return _put_in_order(_remove_echoes(_merge(found)))
+
+
+def _drop_later_reads(raw: list[dict]) -> list[dict]:
+    """Keep of each local variable without a value the first read: what is computed from it looks the same."""
+    first: dict[tuple, dict] = {}
+    for each in sorted(raw, key=lambda r: r["first"]):
+        if each["check"] == "uninitialized" and each["space"] == "local" and each["array"]:
+            first.setdefault((each["kernel"], each["array"]), each)
+    kept = {id(each) for each in first.values()}
+    return [r for r in raw if id(r) in kept or (r["kernel"], r["array"]) not in first or r["check"] != "uninitialized"]
 
 
 def describe_raw(raw: dict) -> Finding | None:
@@ -177,8 +187,6 @@ def _make_finding(raw: dict, lines: dict) -> Finding | None:
         "count": raw["count"],
         "first": raw["first"],
     }
-    if raw["check"] == "uninitialized" and raw["space"] == "local" and raw["array"] and raw["places"]:
-        common["line"] = line = find_use(raw["places"][0][0], source, line, raw["array"])
     describe = _DESCRIPTIONS.get(raw["check"])
     if describe is None or (raw["message"] and raw["check"] not in ("out_of_bounds", "illegal_address")):
         return Finding(message=raw["message"], **common)

@@ -16,7 +16,13 @@ def mark_ends(tokens: list[Token], source: Source) -> None:
         if end < 0 or tokens[end].text != "}":
             continue
         head = _find_head(source.tokens, start)
-        if "__device__" in head and "void" not in head and not _ends_with_return(source.tokens, end):
+        is_constructor = ":" in head  # and the { belongs to a member's value
+        if (
+            "__device__" in head
+            and "void" not in head
+            and not is_constructor
+            and not _ends_with_return(source.tokens, end)
+        ):
             tokens[end].kind, tokens[end].text = "rewritten", "::simt::reach_end(__PRETTY_FUNCTION__); }"
 
 

@@ -77,8 +77,8 @@ _GCC_APART = (
     "--param=max-completely-peeled-insns=4000 -fdisable-rtl-loop2_unroll"
 ).split()
 # GCC reads what the program may not read: a local variable before a loop whose turns read it under a condition, and
-# both of two neighbouring members where a condition chooses one.
-_GCC_IN_PLACE = ["-fno-tree-loop-im", "-fno-hoist-adjacent-loads"]
+# both of two neighbouring members where a condition chooses one. And of a read that it moves it may forget the line.
+_GCC_IN_PLACE = ["-fno-tree-loop-im", "-fno-hoist-adjacent-loads", "-fno-tree-pre"]
 # GCC replaces a division by a constant 0 by a trap without a line.
 _GCC_DIVISIONS = ["-fno-isolate-erroneous-paths-dereference"]
 GCC = Family(

@@ -91,7 +91,6 @@ def parse_place(text: str) -> tuple[str, int] | None:
 
 _NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL)
 
-_MOST_LINES = 100  # of a loop's body
 TEXTS = "texts"  # file in a checked extension's folder with the paths of its compiled texts, one per line
 
 
@@ -145,21 +144,6 @@ def is_in_one_function(module: str, label: str, first: int, last: int) -> bool:
         if mark in ";{}":
             start = at + 1
     return not all(opened) and outermost <= first
-
-
-def find_use(module: str, label: str, line: int, name: str) -> int:
-    """Return the first line from this one on in which a function of the text from which `module` was compiled uses the
-    variable, or `line` if there is none.
-
-    The compiler may read a variable before the loop that uses it, and call that the loop's first line.
-    """
-    lines = _read_texts(module)
-    use = re.compile(rf"(?<![\w.>]){re.escape(name)}\b")
-    for number in range(line, line + _MOST_LINES):
-        text = _NO_CODE.sub("", lines.get((label, number), ""))
-        if use.search(text) and "::simt::local(" not in text:
-            return number if number == line or is_in_one_function(module, label, line, number) else line
-    return line
 
 
 def find_indexed_array(module: str, label: str, line: int, column: int) -> str:

@@ -28,7 +28,7 @@ __host__ __device__ constexpr int digits(int n) {
 
 struct Range {
   int from, to;
-  __device__ Range(int from, int to) : from(from), to(to) {
+  __device__ Range(int from, int to) : from{from}, to(to) {
     if (to < from) this->to = from;
   }
   __device__ ~Range() { from = to = 0; }
