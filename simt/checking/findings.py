@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simt.runtime import library
-from simt.toolchain.lines import (
-    choose_place,
-    ends_struct,
-    find_indexed_array,
-    find_source_lines,
-    is_in_one_function,
-)
+from simt.toolchain.lines import choose_place, ends_struct, find_indexed_array, find_source_lines, is_in_one_function
 
 # All checks, causes before their consequences: the first finding is the one to fix first.
 CHECKS = (
@@ -153,13 +147,17 @@ def describe(raw: list[dict], leaks: Sequence[tuple[int, library.Place | None]] 
 
 
 def _drop_later_reads(raw: list[dict]) -> list[dict]:
-    """Keep of each local variable without a value the first read: what is computed from it looks the same."""
+    """Drop all reads of a local variable without a value but the first: what is computed from it looks the same.
+
+    Warnings stay, and hide no error.
+    """
     first: dict[tuple, dict] = {}
+    later = set()
     for each in sorted(raw, key=lambda r: r["first"]):
-        if each["check"] == "uninitialized" and each["space"] == "local" and each["array"]:
-            first.setdefault((each["kernel"], each["array"]), each)
-    kept = {id(each) for each in first.values()}
-    return [r for r in raw if id(r) in kept or (r["kernel"], r["array"]) not in first or r["check"] != "uninitialized"]
+        is_local = each["check"] == "uninitialized" and each["space"] == "local" and each["array"]
+        if is_local and not each["warning"] and first.setdefault((each["kernel"], each["array"]), each) is not each:
+            later.add(id(each))
+    return [each for each in raw if id(each) not in later]
 
 
 def describe_raw(raw: dict) -> Finding | None:

@@ -105,10 +105,6 @@ struct Dropped {
   Dropped(const char* call, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : call(call), file(file), line(line) {}
 };
-// And this stands at the end of a __device__ function that has no return there. function: __PRETTY_FUNCTION__
-constexpr void reach_end(const char* function) {
-  if (!std::is_constant_evaluated()) no_result(function);
-}
 inline void operator,(cudaError_t error, const Dropped& by) {
   if (error != cudaSuccess && error != cudaErrorNotReady)
     drop_error(by.call, error, cudaGetErrorName(error), by.file, by.line);

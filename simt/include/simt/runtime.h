@@ -421,6 +421,10 @@ SIMT_API unsigned active_mask(int line);
 SIMT_API void mark_local(void* variable, std::size_t bytes, const char* name);
 // In a checked build: the function ends without the return that it needs.
 SIMT_API void no_result(const char* function);
+// What the frontend writes before the } of such a function. function: __PRETTY_FUNCTION__
+constexpr void reach_end(const char* function) {
+  if (!std::is_constant_evaluated()) no_result(function);
+}
 SIMT_API void handed_over();  // in a checked build: the calling thread has not published its further accesses
 SIMT_API void read_of_unwritten(unsigned source, const char* what,
                                 int line);  // a shuffle reads a variable that its lane never wrote
