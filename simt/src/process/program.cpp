@@ -562,18 +562,23 @@ SIMT_API int __wrap_pthread_create(pthread_t* thread, const pthread_attr_t* attr
   return failed;
 }
 #ifdef __GLIBCXX__
-using ThreadState = std::unique_ptr<std::thread::_State>;
+// std::thread::_State as libstdc++ lays it out, all versions alike; from GCC 13 on the class itself is private.
+struct ThreadBody {
+  virtual ~ThreadBody() = default;
+  virtual void run() = 0;
+};
+using ThreadState = std::unique_ptr<ThreadBody>;
 void start_thread(std::thread*, ThreadState, void (*)()) __asm__(
     "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 SIMT_API void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()) __asm__(
     "__wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE");
 void wrap_start_thread(std::thread* thread, ThreadState state, void (*depends)()) {
-  struct WithStack final : std::thread::_State {
+  struct WithStack final : ThreadBody {
     explicit WithStack(ThreadState given) : inner(std::move(given)) {}
-    void _M_run() override {
+    void run() override {
       const AlternateStack alternate;
       is_programs_thread = true;
-      inner->_M_run();
+      inner->run();
     }
     ThreadState inner;
   };
