@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader.diagnosis import fault_localization
@@ -33,35 +34,45 @@ class BackgroundDiagnosis:
         self.ready = threading.Event()  # set once the stage is over, or the search must end
         self.reason: Reason | None = None
         self.cases: list[SearchCase] = []
+        self.on_gpu = False  # the judge's cases lie there, and lead() makes them anew on the CPU
 
     def case_failed(self, source: Source, exercise: str, reason: Reason, device: str) -> None:
-        """Start the search, if it can help and the case ran on the CPU. exercise: its name."""
-        if self.thread is None and device == "cpu" and reason in fault_localization.WANTED:
+        """Start the search, if it can help. exercise: its name. device: of the judge; mutants run on the CPU."""
+        if self.thread is None and reason in fault_localization.WANTED:
+            self.on_gpu = device != "cpu"
             self.search = fault_localization.Search(source, exercise, self.start)
             self.thread = threading.Thread(target=self._run, args=(self.search,), daemon=True)
             self.thread.start()
 
     def stage_failed(self, stage: Stage, problem: Problem, trials: list[Trial]) -> None:
         """Take the cases on which to run mutants. trials: the judge's, with each case's expected outputs."""
-        if self.thread is None:
+        if self.thread is None or self.on_gpu:
             return
         if stage.reason in fault_localization.WANTED:
             self.cases = make_search_cases(problem, stage, trials)
             self.reason = stage.reason
         self.ready.set()
 
+    def judged(self, verdict: Verdict) -> None:
+        pass
+
     @property
     def running(self) -> bool:
         """Return whether the search still runs."""
         return self.thread is not None and self.thread.is_alive()
 
-    def lead(self, verdict: Verdict, seconds: float | None = None) -> fault_localization.Lead | None:
+    def lead(
+        self, verdict: Verdict, seconds: float | None = None, problem: Path | None = None
+    ) -> fault_localization.Lead | None:
         """Return the line to blame, with evidence.
 
-        None if there is no such line, nothing was searched, or the search does not end within `seconds`.
+        None if there is no such line, nothing was searched, or the search does not end within `seconds`. problem: its
+        model.py, needed for a verdict of a GPU.
         """
         if self.thread is None or self.search is None:
             return None
+        if self.on_gpu and problem is not None and not self.ready.is_set() and fault_localization.wanted(verdict):
+            self.cases, self.reason = fault_localization.remake_cases(problem, verdict), verdict.reason
         self.ready.set()
         self.thread.join(seconds)
         done = not self.running and fault_localization.wanted(verdict)

@@ -15,6 +15,7 @@ from grader.judging.processes.beside import Beside, prepare
 from grader.judging.processes.judge import Order
 from grader.judging.results import MAX_MESSAGE, VALUE_REASONS
 from grader.verdict import EXPLANATIONS, NOT_OWN_WORK, Reason, Stage, StageName, Status, Verdict
+from grader.worker import sandbox
 from simt.devices import UnknownDevice, find_name
 
 VALUES = VALUE_REASONS | {Reason.wrong_gradient, Reason.nondeterministic_gradient}
@@ -66,6 +67,7 @@ def begin(context: Context, stage: Stage) -> None:
             case=request.case,
             gpu=gpu,
             predict=gpu if request.predict else None,
+            keep_ready=request.start_process is not sandbox.start,  # the caller keeps workers ready, too
         ),
         lambda verdict: _tell(context, verdict),
     )
@@ -75,7 +77,8 @@ def _tell(context: Context, verdict: Verdict) -> None:
     """Show what the CPU found while the GPU's run still goes on: its build takes longer than the whole other run."""
     first = verdict.first_problem
     if first is not None and not _find_obstacle(verdict):
-        context.report(first.name, f"on the CPU: {first.message or EXPLANATIONS[first.reason or Reason.grader_error]}")
+        words = first.message or EXPLANATIONS[first.reason or Reason.grader_error]
+        context.show_finding(first, f"on the CPU: {words}")
 
 
 def _find_device() -> str | None:
@@ -108,7 +111,8 @@ def join_gradient(context: Context, stage: Stage) -> None:
 
 def join_fast(context: Context, stage: Stage) -> None:
     """Put the time that the CPU's run predicts for this GPU beside the measured one."""
-    verdict = _wait(context)
+    assert context.beside is not None
+    verdict = context.beside.wait_for_end()
     if isinstance(verdict, Verdict) and stage.measurements:
         stage.prediction = verdict.stage(StageName.fast).prediction
 

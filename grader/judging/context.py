@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Protocol
 
 from grader.judging.observer import Observer
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from grader.judging.timing.watch import Canary
     from grader.problems.cases import Case
     from grader.problems.problem import Problem
+
+SHOWN_CHARACTERS = 70  # of a finding, while the grading goes on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +50,11 @@ class RunBeside(Protocol):
     """A grading of the same file that runs meanwhile."""
 
     def wait(self) -> Verdict | str:
-        """Return its verdict; or in a sentence why there is none."""
+        """Return its verdict, which may lack a prediction; or in a sentence why there is none."""
+        ...
+
+    def wait_for_end(self) -> Verdict | str:
+        """Return its whole verdict, once its processes compute nothing any more."""
         ...
 
     def close(self) -> None:
@@ -62,7 +70,7 @@ class Context:
     gpu, versions: left by "contract". session, cases: by "build". trials: of the cases run up to now. differentiated:
     numbers of the inputs and names of the parameters that have a gradient, left by "gradient". canary: left by "build"
     on a GPU. beside: the grading on the CPU, on a GPU. trusted: a worker for the problem's Model that loads torch
-    meanwhile, on a GPU.
+    meanwhile, on a GPU. begun: when, on time's monotonic clock.
     """
 
     request: Request
@@ -82,6 +90,7 @@ class Context:
     canary: Canary | None = None
     beside: RunBeside | None = None
     trusted: sandbox.Process | None = None
+    begun: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
     def device(self) -> str:
@@ -96,6 +105,12 @@ class Context:
     def result(self, name: StageName) -> Stage:
         """Return the result of a stage, as far as there is one."""
         return next(stage for stage in self.results if stage.name is name)
+
+    def show_finding(self, stage: Stage, words: str) -> None:
+        """Show what was found, and from now on before all else: the rest of the grading may take seconds more."""
+        report, start = self.report, shorten(words, SHOWN_CHARACTERS, placeholder=" …")
+        self.report = lambda name, text: report(name, f"{start} ({text})" if text else start)
+        self.report(stage.name, "")
 
     def printed(self) -> str:
         """Return what the submission printed; empty where its worker never became ready."""

@@ -80,11 +80,10 @@ def grade(
         folder,
         predict,
     )
-    started = time.monotonic()
     try:
         with contextlib.suppress(_Interrupted):
             _run_stages(context)
-        return _make_verdict(context, time.monotonic() - started)
+        return _make_verdict(context)
     finally:
         context.close()
 
@@ -158,7 +157,9 @@ def _run_stages(context: Context) -> None:
             _run_stage(context, StageName.fast)
             _join_run_beside(context, StageName.fast, "join_fast")
     _examine_kernels(context)  # it may end the worker
-    _predict(context)
+    if _is_predicted(context):
+        context.observer.judged(_make_verdict(context))
+        _carry_out(context, context.result(StageName.fast), "grader.judging.prediction", "run")
 
 
 def _join_run_beside(context: Context, name: StageName, step: str) -> None:
@@ -171,11 +172,10 @@ def _has_failed(context: Context, *names: StageName) -> bool:
     return any(context.result(name).status in (Status.failed, Status.error) for name in names)
 
 
-def _predict(context: Context) -> None:
-    """Predict the time of a submission that passed, where there is no GPU to measure it."""
-    fast = context.result(StageName.fast)
-    if fast.reason is Reason.no_gpu and context.request.predict and context.request.case is None:
-        _carry_out(context, fast, "grader.judging.prediction", "run")
+def _is_predicted(context: Context) -> bool:
+    """Return whether a time is to be predicted: of a submission that passed, where there is no GPU to measure it."""
+    fast, request = context.result(StageName.fast), context.request
+    return fast.reason is Reason.no_gpu and bool(request.predict) and request.case is None
 
 
 def _examine_kernels(context: Context) -> None:
@@ -209,7 +209,10 @@ def _run_stage(context: Context, name: StageName) -> bool:
     """Run a stage; return whether it did not fail. Raises ProblemError and Refused alone."""
     stage = context.result(name)
     stage.status, stage.reason = Status.passed, None
-    return _carry_out(context, stage, f"grader.judging.stages.{name}", "run")
+    succeeded = _carry_out(context, stage, f"grader.judging.stages.{name}", "run")
+    if not succeeded and context.beside is not None:
+        context.show_finding(stage, stage.message)
+    return succeeded
 
 
 def _add_to_stage(context: Context, name: StageName, step: str) -> None:
@@ -266,7 +269,7 @@ def _end_unexpectedly(stage: Stage, error: Exception) -> None:
     end_stage(stage, Status.error, Reason.grader_error, message, evidence)
 
 
-def _make_verdict(context: Context, seconds: float) -> Verdict:
+def _make_verdict(context: Context) -> Verdict:
     """Return the verdict from the stages' results."""
     for stage in context.results:
         if stage.reason is Reason.not_reached and not stage.message:
@@ -279,7 +282,7 @@ def _make_verdict(context: Context, seconds: float) -> Verdict:
         device=_name_device(context.gpu),
         versions=context.versions,
         seed=context.request.seed,
-        seconds=round(seconds, 3),
+        seconds=round(time.monotonic() - context.begun, 3),
         sandbox=context.process.description if context.process else sandbox.NOT_RUN,
         output=context.printed()[-PRINTED_CHARACTERS:],
         timeout=context.request.limits.own,

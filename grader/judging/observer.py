@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from grader.source.contract import Source
-from grader.verdict import Reason, Stage
+from grader.verdict import Reason, Stage, Verdict
 
 if TYPE_CHECKING:
     from grader.judging.trial import Trial
@@ -26,6 +26,10 @@ class Observer(Protocol):
         """
         ...
 
+    def judged(self, verdict: Verdict) -> None:
+        """Handle the verdict on a submission that passed, whose time is predicted next."""
+        ...
+
 
 class NoObserver:
     """An observer that ignores everything."""
@@ -34,4 +38,7 @@ class NoObserver:
         pass
 
     def stage_failed(self, stage: Stage, problem: Problem, trials: list[Trial]) -> None:
+        pass
+
+    def judged(self, verdict: Verdict) -> None:
         pass

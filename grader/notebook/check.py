@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import time
 from pathlib import Path
+from textwrap import shorten
 
 from grader.authoring import working_copies
 from grader.diagnosis import fault_localization, hints
@@ -16,7 +17,7 @@ from grader.notebook.progress_bar import waiting
 from grader.problems import exercises
 from grader.reports import feedback, predicted
 from grader.reports.feedback import Words
-from grader.verdict import Outcome, Prediction, StageName, Verdict
+from grader.verdict import Outcome, Prediction, Verdict
 from grader.worker import sandbox
 from simt.devices import UnknownDevice, find_name
 from simt.own_torch import with_own_torch
@@ -28,6 +29,7 @@ KEPT = 64  # checks whose results are kept
 _last_search = Looking()  # the last check's fault localization
 # from the start of a check; where outputs are compared, it waits until the end
 LOCALIZATION_TIMEOUT_S = 3.0
+LOCALIZATION_ON_GPU_S = 1.5  # at least, after the verdict, before which its cases cannot be made
 
 
 @dataclasses.dataclass
@@ -169,21 +171,12 @@ def run(
                 for picture in pictures:  # drawn while the search runs; kept until they are shown
                     picture.svg()
 
-            def say(words: str) -> None:
-                progress(StageName.safe, f"searching for the wrong line {words}")
-
-            say("")
-            if subject.problem_file and not verdict.device.startswith(
-                "cpu"
-            ):  # on a GPU the mutants wait for the verdict
-                looking = Looking(
-                    fault_localization.lead(subject.path, subject.text, subject.problem_file, verdict, progress=say)
-                )
-            else:
-                lead = diagnosis.lead(
-                    verdict, None if feedback.plain() else max(0.0, begun + LOCALIZATION_TIMEOUT_S - time.monotonic())
-                )
-                looking = Looking(lead, diagnosis if diagnosis.running else None, verdict)
+            if diagnosis.running and (first := verdict.first_problem):
+                progress(first.name, f"{shorten(first.message, 70, placeholder=' …')} (searching for the wrong line)")
+            least = 0.0 if verdict.device.startswith("cpu") else LOCALIZATION_ON_GPU_S
+            left = max(least, begun + LOCALIZATION_TIMEOUT_S - time.monotonic())
+            lead = diagnosis.lead(verdict, None if feedback.plain() else left, subject.problem_file)
+            looking = Looking(lead, diagnosis if diagnosis.running else None, verdict)
     except (ProblemError, Refused) as error:
         raise CannotCheck(str(error)) from None
     finally:

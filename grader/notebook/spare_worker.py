@@ -4,97 +4,18 @@ from __future__ import annotations
 
 import ast
 import atexit
-import contextlib
 import hashlib
 import importlib.metadata
 import os
 import sys
-import threading
 from pathlib import Path
 
 from grader.source import syntax
 from grader.verdict import Outcome, Reason, Verdict
 from grader.worker import sandbox
-
-PROJECT = Path(__file__).resolve().parents[2]
-IDLE_TIMEOUT_S = 900.0  # a waiting spare worker holds about 300 MB
-
+from grader.worker.spare import Spare, list_own_files
 
 # --- a spare worker --------------------------------------------------------------------------------------------------
-
-
-class Spare:
-    """One worker started in advance for a file. `start` takes the arguments of sandbox.start and returns it."""
-
-    def __init__(self):
-        self.process: sandbox.Process | None = None
-        self.wanted: tuple = ()
-        self.arguments: tuple = ()
-        self.timer: threading.Timer | None = None
-
-    def start(self, submission: Path, content: bytes, **options) -> sandbox.Process:
-        """Return the spare worker if it was started with the same arguments, else a new one.
-
-        TORCH_EXTENSIONS_DIR, which must differ between files, is used on a GPU only, and there the spare worker is
-        never older than the file's text.
-        """
-        process, self.process = self.process, None
-        self._stop_clock()
-        self.arguments = (submission, content, options)
-        if process is not None and process.alive() and self.wanted == _situation(submission, options):
-            if process.copy is not None:
-                process.copy.write(content)
-            return process
-        if process is not None:
-            process.kill()
-        return sandbox.start(submission, content, **options)
-
-    def prepare(self) -> None:
-        """Start the next worker, for the file that was graded last. Does nothing if that fails, or before the first."""
-        if self.process is not None or not self.arguments or threading.current_thread() is not threading.main_thread():
-            return  # a worker ends with the thread that started it
-        submission, content, options = self.arguments
-        with contextlib.suppress(Exception):
-            self.wanted = _situation(submission, options)
-            self.process = sandbox.start(submission, content, **options)
-            self.timer = threading.Timer(IDLE_TIMEOUT_S, self.close)
-            self.timer.daemon = True
-            self.timer.start()
-
-    def close(self) -> None:
-        """End the spare worker."""
-        self._stop_clock()
-        process, self.process = self.process, None
-        if process is not None:
-            process.kill()
-
-    def _stop_clock(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
-
-
-def _situation(submission: Path, options: dict) -> tuple:
-    """Return what a worker cannot change after its start: the code that it has loaded, and the file that it sees."""
-    environment = dict(options.get("environment", {}))
-    if not options.get("gpu"):
-        environment.pop("TORCH_EXTENSIONS_DIR", None)
-    # Landlock allows the file, not its name
-    is_bound = not sandbox.why_not() and sandbox.probe().level is sandbox.Level.landlock
-    bound = submission.lstat().st_ino if is_bound and os.path.lexists(submission) else 0
-    outside = tuple(
-        sorted((name, value) for name, value in os.environ.items() if not name.startswith(("COLUMNS", "LINES")))
-    )
-    return (
-        str(submission.resolve()),
-        options.get("gpu"),
-        tuple(sorted(environment.items())),
-        options.get("required"),
-        outside,
-        bound,
-        ours(),
-    )
-
 
 SPARE, SECOND = Spare(), Spare()  # the judge's, and fault localization's
 atexit.register(SPARE.close)
@@ -104,7 +25,10 @@ atexit.register(SECOND.close)
 def prepare() -> None:
     """Start both workers for the file that was graded last."""
     SPARE.prepare()
-    SECOND.arguments = SECOND.arguments or SPARE.arguments
+    if SPARE.arguments:  # a search runs on the CPU
+        submission, content, options = SPARE.arguments
+        builds = sandbox.extensions(hashlib.sha256(content).hexdigest())
+        SECOND.arguments = submission, content, options | {"gpu": False, "builds": builds, "required": False}
     SECOND.prepare()
 
 
@@ -204,7 +128,7 @@ def key(text: str, problem: Path | None, options: tuple) -> str:
         text,
         problem.read_text(encoding="utf-8") if problem and problem.is_file() else "",
         repr(options),
-        repr(ours()),
+        repr(list_own_files()),
     ]
     environment = sorted(
         (name, value)
@@ -215,16 +139,3 @@ def key(text: str, problem: Path | None, options: tuple) -> str:
     for part in parts:
         digest.update(f"{len(part)}:{part}".encode())
     return digest.hexdigest()
-
-
-def ours() -> tuple:
-    """The state of grader's and simt's own files: name, size, time of change."""
-    found = []
-    for root in ("grader", "simt"):
-        for folder, inner, names in os.walk(PROJECT / root):
-            inner[:] = [name for name in inner if name != "__pycache__"]
-            for name in names:
-                with contextlib.suppress(OSError):
-                    stat = os.stat(os.path.join(folder, name))
-                    found.append((folder, name, stat.st_size, stat.st_mtime_ns))
-    return tuple(sorted(found))

@@ -31,11 +31,17 @@ class Beside:
         self._kill = None
         self._stopped = False
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="on the CPU")
+        self._judged: Future[Verdict | None] = Future()
         self._ended: Future[Result] = self._pool.submit(self._carry_out, order)
         self._ended.add_done_callback(lambda ended: self._tell(ended.result(), tell))
+        self._ended.add_done_callback(lambda _: self._settle(None))
 
     def wait(self) -> Verdict | str:
-        """Return the verdict; or in a sentence why there is none."""
+        """Return the verdict, which may lack a prediction; or in a sentence why there is none."""
+        return self._judged.result() or self.wait_for_end()
+
+    def wait_for_end(self) -> Verdict | str:
+        """Return the whole verdict, once it is there; or in a sentence why there is none."""
         result = self._ended.result()
         if result.answer is None:
             return f"The process that grades there {result.died}."
@@ -53,6 +59,12 @@ class Beside:
         if result.answer and result.answer.verdict and not self._stopped:
             tell(result.answer.verdict)
 
+    def _settle(self, verdict: Verdict | None) -> None:
+        """Let wait() return a verdict before the end, or at the end without one."""
+        with self._lock:
+            if not self._judged.done():
+                self._judged.set_result(verdict)
+
     def _carry_out(self, order: Order) -> Result:
         with _judges.take(0) as judge:
             with self._lock:
@@ -60,7 +72,7 @@ class Beside:
                     return Result(None, "was stopped")
                 self._kill = judge.kill
             try:
-                return judge.carry_out(order)
+                return judge.carry_out(order, self._settle)
             finally:
                 with self._lock:  # from now on the process may be another grading's
                     self._kill = None

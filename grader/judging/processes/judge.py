@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from grader.judging.observer import NoObserver
 from grader.verdict import Verdict
+from grader.worker.spare import Spare
 from simt.toolchain.removal import remove_tree
 
 NAME = "GRADER_CLASS_JUDGE"  # a variable that is set in the process, for those who look for it
@@ -42,13 +45,29 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
     case: str | None = None
     gpu: str | None = None
     predict: str | None = None
+    keep_ready: bool = False
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True):
-    """The verdict on a file; or, in a sentence, why the machine or the course cannot grade it."""
+    """The verdict on a file; or, in a sentence, why the machine or the course cannot grade it.
+
+    is_last: False for a verdict that lacks the prediction, which follows.
+    """
 
     verdict: Verdict | None = None
     trouble: str = ""
+    is_last: bool = True
+
+
+class _Early(NoObserver):
+    """Answers before a time is predicted."""
+
+    def __init__(self, answer: Callable[[Answer], None]):
+        self.answer = answer
+
+    def judged(self, verdict: Verdict) -> None:
+        if not _was_killed(verdict):
+            self.answer(Answer(verdict, is_last=False))
 
 
 def serve(descriptor: int) -> None:
@@ -69,11 +88,18 @@ def serve(descriptor: int) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     _load()
+    spare = Spare()
     with open(descriptor, "wb", buffering=0) as answers:
+
+        def write(answer: Answer) -> None:
+            answers.write(msgspec.json.encode(answer) + b"\n")
+
         while True:
             arrived.acquire()
             order = msgspec.json.decode(lines.pop(0), type=Order)
-            answers.write(msgspec.json.encode(_carry_out(order)) + b"\n")
+            write(_carry_out(order, spare, _Early(write)))
+            if order.keep_ready:
+                spare.prepare()
 
 
 def _load() -> None:
@@ -84,8 +110,8 @@ def _load() -> None:
     import grader.problems.problem  # noqa: F401
 
 
-def _carry_out(order: Order) -> Answer:
-    """Grade one file: where it lies, or in the current folder."""
+def _carry_out(order: Order, spare: Spare, early: _Early) -> Answer:
+    """Grade one file: where it lies, or in the current folder. spare: used for a file that is graded repeatedly."""
     from grader.judging.grading import Limits, Refused, grade
     from grader.problems.problem import ProblemError
 
@@ -108,6 +134,8 @@ def _carry_out(order: Order) -> Answer:
                 case=order.case,
                 folder=folder or None,
                 predict=order.predict,
+                worker=spare.start if order.keep_ready else None,
+                observer=early,
             )
             if not _was_killed(verdict):
                 break

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import msgspec
 from grader.judging.processes.judge import NAME, Answer, Order
 from grader.judging.trial import Limits
 from grader.paths import ROOT
+from grader.verdict import Verdict
 from simt.toolchain.removal import remove_tree
 
 MARGIN_S = 600.0  # of one grading, besides the limits of its submission: the judge's own work, and building simt
@@ -60,25 +61,33 @@ class _Judge:
         self.answers = os.fdopen(answers, "rb")
         self.killed = ""
 
-    def carry_out(self, order: Order) -> Result:
-        """Grade one file. If the process ends instead of answering, it is of no further use."""
+    def carry_out(self, order: Order, early: Callable[[Verdict], None] = lambda verdict: None) -> Result:
+        """Grade one file. If the process ends instead of answering, it is of no further use.
+
+        early: called with the verdict before a time is predicted.
+        """
         limits = Limits(own=order.seconds)
         seconds = limits.total + limits.build + MARGIN_S
         timer = threading.Timer(seconds, self.kill, [f"did not end within {seconds:g} s"])
         timer.start()
-        line = b""
+        answer: Answer | None = None
         try:
             assert self.popen.stdin is not None
             self.popen.stdin.write(msgspec.json.encode(order) + b"\n")
             self.popen.stdin.flush()
-            line = self.answers.readline()
+            for line in self.answers:
+                answer = msgspec.json.decode(line, type=Answer) if line.endswith(b"\n") else None
+                if answer is None or answer.is_last:
+                    break
+                if answer.verdict:
+                    early(answer.verdict)
         except OSError:
             pass  # it has ended
         finally:
             timer.cancel()
-        if not line.endswith(b"\n"):
+        if answer is None or not answer.is_last:
             return Result(None, self._describe_end())
-        return Result(msgspec.json.decode(line, type=Answer))
+        return Result(answer)
 
     def kill(self, why: str = "") -> None:
         """End the process, and with it the workers that it has started."""

@@ -80,6 +80,26 @@ def test_nothing_wrong_nothing_started():
     beside.close()
 
 
+class OfGpu(BackgroundDiagnosis):
+    """Hears of a grading on the CPU as of one on a GPU."""
+
+    def case_failed(self, source, exercise, reason, device):
+        super().case_failed(source, exercise, reason, "cuda")
+
+
+@cpu_only
+@pytest.mark.slow
+def test_cases_of_a_gpu_are_made_anew():
+    """Is the line found that a search on the CPU finds, with cases that are made when there is a verdict?"""
+    path, model = SPECIMENS / "conv2d_swapped_rows_and_columns.py", KERNELS_REF / "conv2d" / "model.py"
+    beside = OfGpu()
+    verdict = graded(path, "conv2d", beside)
+    assert beside.running and not beside.cases
+    lead = beside.lead(verdict, None, model)
+    beside.close()
+    assert lead is not None and lead == fault_localization.lead(path, path.read_text(encoding="utf-8"), model, verdict)
+
+
 @pytest.mark.slow
 @cpu_only
 def test_closed_in_the_middle():

@@ -216,4 +216,4 @@ def test_what_only_the_other_run_shows(twice):
     verdict, said = twice(source)
     assert verdict.outcome is Outcome.failed and verdict.stage("correct").status is Status.passed
     assert verdict.stage("safe").reason is Reason.input_modified
-    assert len(said) == 1 and said[0][0] is StageName.correct  # where the zeros were seen first
+    assert said and said[0][0] is StageName.correct  # where the zeros were seen first

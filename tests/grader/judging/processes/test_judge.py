@@ -6,6 +6,7 @@ from grader.judging import grading
 from grader.judging.processes import judge
 from grader.verdict import Outcome, Reason, Stage, StageName, Status
 from grader.worker.client import KILLED
+from grader.worker.spare import Spare
 from tests.grader.classroom.class_folder import make_verdict
 
 ORDER = judge.Order("groupnorm.py", b"x = 1\n", None, {}, 5, "cpu", False, 20.0)
@@ -38,6 +39,6 @@ def test_a_file_whose_process_was_killed_is_graded_once_more(ends, times, outcom
         return verdict
 
     monkeypatch.setattr(grading, "grade", grade)
-    answer = judge._carry_out(ORDER)
+    answer = judge._carry_out(ORDER, Spare(), judge._Early(lambda answer: None))
     assert answer.verdict and answer.verdict.outcome is outcome and not answer.trouble
     assert seen == [(b"x = 1\n", 5)] * times and not (tmp_path / "groupnorm.py").exists()
