@@ -158,12 +158,17 @@ class Context:
         self.session.release_memory()
 
     def close(self) -> None:
-        """End the workers, whatever state they are in, and the grading beside."""
+        """End the workers, whatever state they are in, and the grading beside, and give the GPU's memory back."""
         if self.beside is not None:
             self.beside.close()
         for process in (self.process, self.trusted):
             if process is not None:
                 process.kill()
+        self.trials = []  # this process may grade again before the collector finds them, and they fill half a GPU
+        if self.gpu:
+            import torch
+
+            torch.cuda.empty_cache()
 
 
 def guess_problem_name(path: Path, problem_path: Path | None, folder: Path | None) -> str:

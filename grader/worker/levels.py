@@ -67,8 +67,9 @@ def is_unprotected(description: str) -> bool:
 
 
 def has_gpu() -> bool:
-    """Return whether this machine has an NVIDIA GPU."""
-    return any(Path("/dev").glob("nvidia[0-9]*"))
+    """Return whether this machine has an NVIDIA GPU, and CUDA_VISIBLE_DEVICES does not hide all."""
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
+    return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
 
 
 @functools.cache

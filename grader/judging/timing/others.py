@@ -56,7 +56,8 @@ def start_others(bench: Bench, compared: Sequence[str], stack: contextlib.ExitSt
     reference = None
     if source is not None:
         path = source.path.resolve()
-        process = start_worker(context.request, source, path, context.report)
+        own = dataclasses.replace(context.request, start_process=sandbox.start)  # not one that waits for the submission
+        process = start_worker(own, source, path, context.report)
         reference = Client(process, path, bench.report, context.request.limits.build)
         stack.callback(reference.close)
     process, context.trusted = context.trusted or sandbox.start_trusted(), None

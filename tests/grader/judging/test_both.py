@@ -3,12 +3,16 @@
 No GPU is needed: the CPU's verdicts are real ones, the GPU's stages are made.
 """
 
+import gc
+import weakref
+
 import pytest
 
-from grader.judging import both
+from grader.judging import both, context
 from grader.judging.grading import grade
 from grader.judging.processes import beside
 from grader.judging.stages import contract
+from grader.judging.trial import prepare_trial
 from grader.paths import KERNELS_REF, ROOT
 from grader.verdict import CaseResult, Evidence, Outcome, Reason, Stage, StageName, Status
 from tests.grader.scaffold import RIGHT, forward
@@ -209,6 +213,26 @@ def test_what_cannot_be_built_on_the_cpu_is_said(twice):
     assert verdict.outcome is Outcome.passed
     assert verdict.stage("safe").message.startswith("Not checked on the CPU: ")
     assert "no such part" in verdict.stage("safe").message and not said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [RIGHT, forward("return x * self.scale + 1")], ids=["right", "wrong"])
+def test_what_a_grading_computed_is_gone_when_it_ends(twice, source, monkeypatch):
+    """Is the memory of the expected outputs free at once, half a GPU's, before Python collects cycles?"""
+    trials = []
+
+    def note(*arguments):
+        made = prepare_trial(*arguments)
+        trials.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(context, "prepare_trial", note)
+    gc.disable()
+    try:
+        twice(source)
+        assert trials and not [trial for trial in trials if trial() is not None]
+    finally:
+        gc.enable()
 
 
 def test_what_only_the_other_run_shows(twice):

@@ -82,3 +82,14 @@ def test_a_level_is_forced(machine):
     assert machine(landlock=False, level="landlock")[0].is_broken
     wrong, _ = machine(level="docker")
     assert wrong.is_broken and "`docker`" in wrong.trouble
+
+
+@pytest.mark.parametrize("visible, has", [(None, True), ("0", True), ("0,1", True), ("", False), ("-1", False)])
+def test_a_gpu_that_is_hidden_from_cuda_is_none(visible, has, tmp_path, monkeypatch):
+    """Is a submission graded on the CPU where CUDA_VISIBLE_DEVICES hides all GPUs?"""
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(levels, "Path", lambda _: tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert levels.has_gpu() is has
