@@ -158,12 +158,15 @@ class Context:
         self.session.release_memory()
 
     def close(self) -> None:
-        """End the workers, whatever state they are in, and the grading beside, and give the GPU's memory back."""
+        """End the workers, whatever state they are in, and the grading beside."""
         if self.beside is not None:
             self.beside.close()
         for process in (self.process, self.trusted):
             if process is not None:
                 process.kill()
+
+    def forget(self) -> None:
+        """Drop what was computed, and give the GPU's memory back."""
         self.trials = []  # this process may grade again before the collector finds them, and they fill half a GPU
         if self.gpu:
             import torch

@@ -86,6 +86,7 @@ def grade(
         return _make_verdict(context)
     finally:
         context.close()
+        context.forget()
 
 
 def make_context(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import torch
 
+from grader.judging.cores import one_core
 from grader.judging.tolerance import compare
 from grader.problems.cases import Case
 from simt.runtime.monitor import Recorded, Report
@@ -83,12 +84,13 @@ def find_host_work(results: list[Result], given: list, report: Report, least: in
             got = result.got
             if got.dtype not in FLOATS or got.device.type != "cpu" or got.numel() < LEAST_VALUES:
                 continue
-            new = _Novelty(inputs, got.dtype, history)
-            small = got.numel() < least
-            if _are_values_first(got, new, history, small) or _had_before(result, inputs, history, new, small):
-                return HOST_FIRST
-            if not small and not summed and not new.is_found(got):
-                return NO_WRITER
+            with one_core(got.numel()):
+                new = _Novelty(inputs, got.dtype, history)
+                small = got.numel() < least
+                if _are_values_first(got, new, history, small) or _had_before(result, inputs, history, new, small):
+                    return HOST_FIRST
+                if not small and not summed and not new.is_found(got):
+                    return NO_WRITER
     except _TooLong:
         return TOO_LONG
     return ""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import MutableMapping
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from grader.judging import pattern as _pattern
+from grader.judging.cores import one_core
 from grader.verdict import WrongMap
 from grader.verdict.wrong_map import pack
 
@@ -16,6 +19,7 @@ SHARED_MARK = 0x7FC57FC5  # simt poisons shared memory with it
 DEFAULT_REDUCTION = 256  # terms summed, where neither the case nor the model gives their number
 LONGEST_SUM = 2**14  # terms of one serial float32 sum that is tolerated: longer sums are split over threads
 TF32_FACTOR = 10  # times the root mean square of eager TF32's own error, whose maximum is about 5 times as large
+KEPT_ELEMENTS = 2**23  # of an output, whose tolerance is kept as long as the output
 PIECE_ELEMENTS = 2**26  # compared at once: full-size outputs on a GPU would need too much memory in float64
 
 
@@ -62,7 +66,8 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
     reduction = max(reduction or 0, getattr(case, "reduction", None) or 0) or DEFAULT_REDUCTION
     precision = getattr(case, "precision", "fp32")
     for number, (g, y, e, n) in enumerate(zip(got, expected, eager, noise)):
-        difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction, precision)
+        with one_core(y.numel()):
+            difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction, precision)
         if difference is not None:
             message = difference.message
             if len(expected) > 1:
@@ -98,6 +103,32 @@ def tolerance(expected, eager, reduction: int | None = None, noise=None, precisi
     mean = size.mean() if size.numel() else size.sum()
     budget = size.mul_((8 + root) * eps).add_(2 * eps * mean + torch.finfo(eager.dtype).tiny)
     return budget.add_(level * (16 + 4 * root) + rounding)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Known:
+    """A tolerance, and what it was computed from besides the expected output: tensors, their versions, the rest."""
+
+    tolerance: torch.Tensor
+    eager: torch.Tensor
+    noise: torch.Tensor | None
+    rest: tuple
+
+
+# by the expected output, which is compared with five results and more
+_known: MutableMapping[torch.Tensor, _Known] = WeakIdKeyDictionary()
+
+
+def _find_tolerance(expected, eager, reduction: int, noise, precision: str) -> torch.Tensor:
+    """Return tolerance(), computed once for the same tensors. The caller does not change it."""
+    if expected.numel() > KEPT_ELEMENTS or expected is eager or expected is noise:
+        return tolerance(expected, eager, reduction, noise, precision)
+    rest = (reduction, precision, *(each._version for each in (expected, eager, noise) if each is not None))
+    known = _known.get(expected)
+    if known is None or known.eager is not eager or known.noise is not noise or known.rest != rest:
+        known = _Known(tolerance(expected, eager, reduction, noise, precision), eager, noise, rest)
+        _known[expected] = known
+    return known.tolerance
 
 
 def _level(error: torch.Tensor) -> torch.Tensor:
@@ -177,7 +208,7 @@ def _bad(got, expected, eager, noise, reduction, precision) -> tuple[torch.Tenso
     if not got.is_floating_point():
         # Where the expected output and eager differ (a tie in an argmax), either is right.
         return (got != expected.to(got.dtype)) & (got != eager), None
-    allowed = tolerance(expected, eager, reduction, noise, precision)
+    allowed = _find_tolerance(expected, eager, reduction, noise, precision)
     bad = ~((got.double() - expected).abs_() <= allowed)
     if bool(bad.any()):
         # Where eager or the expected output is not finite, either of their values is right.

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from grader.judging import tolerance
+from grader.judging.cores import one_core
 from grader.paths import KERNELS_REF
 from grader.problems import problem
 from tests.grader.judging import numerics
@@ -483,3 +484,33 @@ def test_tensors_on_a_gpu_are_compared_there():
     got = e.clone()
     got[:, 3] = 0
     assert tolerance.compare(got, y, e).pattern == "only channel 3, zero"
+
+
+def test_a_tolerance_is_that_of_the_tensors_as_they_are():
+    """Is it computed once for the same tensors, and anew for others, other values, and another precision?"""
+    expected = torch.linspace(1, 2, 64, dtype=torch.float64)
+    eager = expected.float()
+    first = tolerance._find_tolerance(expected, eager, 16, None, "fp32")
+    assert tolerance._find_tolerance(expected, eager, 16, None, "fp32") is first
+    wider = tolerance._find_tolerance(expected, eager, 64, None, "fp32")
+    assert torch.equal(wider, tolerance.tolerance(expected, eager, 64)) and bool((wider > first).all())
+    other = eager + 1e-3
+    assert torch.equal(
+        tolerance._find_tolerance(expected, other, 64, None, "fp32"), tolerance.tolerance(expected, other, 64)
+    )
+    expected.mul_(2)
+    again = tolerance._find_tolerance(expected, other, 64, None, "fp32")
+    assert torch.equal(again, tolerance.tolerance(expected, other, 64)) and not torch.equal(again, wider)
+
+
+def test_small_outputs_are_compared_on_one_core_and_the_threads_come_back():
+    torch.set_num_threads(2)
+    for elements, threads in ((10, 1), (2**23, 2)):
+        with one_core(elements):
+            assert torch.get_num_threads() == threads
+            with one_core(elements):
+                assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == 2
+    with pytest.raises(ZeroDivisionError), one_core(10):
+        raise ZeroDivisionError
+    assert torch.get_num_threads() == 2
