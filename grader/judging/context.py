@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from grader.problems.cases import Case
     from grader.problems.problem import Problem
 
+IDLE_CORES = 12  # of a machine that compiles three sources and runs kernels in four threads, and still has idle ones
 SHOWN_CHARACTERS = 70  # of a finding, while the grading goes on
 
 
@@ -96,6 +98,11 @@ class Context:
     def device(self) -> str:
         """Return torch's name of the device that is graded on."""
         return "cuda" if self.gpu else "cpu"
+
+    @property
+    def times_beside(self) -> bool:
+        """Return whether a time on the GPU may be measured while the CPU's run goes on: enough cores stay idle."""
+        return self.beside is not None and (os.cpu_count() or 1) >= IDLE_CORES
 
     @property
     def requires_gradient(self) -> bool:

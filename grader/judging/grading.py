@@ -134,7 +134,8 @@ def make_context(
 def _run_stages(context: Context) -> None:
     """Run the stages in order. One that does not pass is the last, except that "safe" may explain "correct".
 
-    On a GPU the same file is graded on the CPU from the build on; its result is needed before anything is timed.
+    On a GPU the same file is graded on the CPU from the build on. Where that would disturb the timing, its result is
+    awaited first.
     """
     if context.request.device != "cpu" and sandbox.has_gpu():
         _carry_out(context, context.result(StageName.contract), "grader.judging.both", "start_process")
@@ -150,13 +151,20 @@ def _run_stages(context: Context) -> None:
         _carry_out(context, context.result(StageName.build), "grader.judging.prediction", "build_ahead")
     if is_correct or _are_values_wrong(context.result(StageName.correct)):
         _run_stage(context, StageName.safe)
-    _join_run_beside(context, StageName.safe, "join")
+    waits = not context.times_beside
+    if waits:
+        _join_run_beside(context, StageName.safe, "join")
     if is_correct and not _has_failed(context, StageName.correct, StageName.safe):
         _run_stage(context, StageName.gradient)
-        _join_run_beside(context, StageName.gradient, "join_gradient")
+        if waits:
+            _join_run_beside(context, StageName.gradient, "join_gradient")
         if not _has_failed(context, StageName.gradient):
             _run_stage(context, StageName.fast)
-            _join_run_beside(context, StageName.fast, "join_fast")
+    if not waits:
+        _join_run_beside(context, StageName.safe, "join")
+        _join_run_beside(context, StageName.gradient, "join_gradient")
+        _drop_later_stages(context)
+    _join_run_beside(context, StageName.fast, "join_fast")
     _examine_kernels(context)  # it may end the worker
     if _is_predicted(context):
         context.observer.judged(_make_verdict(context))
@@ -164,9 +172,18 @@ def _run_stages(context: Context) -> None:
 
 
 def _join_run_beside(context: Context, name: StageName, step: str) -> None:
-    """On a GPU, complete a stage with what the same file showed on the CPU."""
-    if context.beside is not None:
+    """On a GPU, complete a stage with what the same file showed on the CPU. Only "safe" may not have been run."""
+    reached = name is StageName.safe or context.result(name).reason is not Reason.not_reached
+    if context.beside is not None and reached:
         _carry_out(context, context.result(name), "grader.judging.both", step)
+
+
+def _drop_later_stages(context: Context) -> None:
+    """Leave out the stages after the first that the run on the CPU has let fail since."""
+    if _has_failed(context, StageName.correct, StageName.safe):
+        _skip_stages(context, "", StageName.gradient, StageName.fast)
+    elif _has_failed(context, StageName.gradient):
+        _skip_stages(context, "", StageName.fast)
 
 
 def _has_failed(context: Context, *names: StageName) -> bool:

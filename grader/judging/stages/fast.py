@@ -111,8 +111,8 @@ def _time_in_rounds(bench: Bench, stage: Stage, known: kept.Kept | None) -> tupl
         mine = Candidate(bench.client, bench.seconds, make_probe(bench.like, stack), watch, inputs)
         baselines, way = make_commands(bench, others, compared, inputs, watch, stack)
         rounds = Rounds(bench, inputs, mine, baselines, way)
-        if bench.context.beside is not None:  # it may still predict a time, which would disturb
-            bench.context.beside.wait_for_end()
+        if bench.context.beside is not None and not bench.context.times_beside:
+            bench.context.beside.wait_for_end()  # it may still predict a time
         bench.report(f"timing against {', '.join(baselines)}")
         with Clocks() as clocks:
             bound = find_bound(bench, inputs)

@@ -235,9 +235,14 @@ def test_what_a_grading_computed_is_gone_when_it_ends(twice, source, monkeypatch
         gc.enable()
 
 
-def test_what_only_the_other_run_shows(twice):
+@pytest.mark.parametrize("cores", [2, pytest.param(64, marks=pytest.mark.slow)])
+def test_what_only_the_other_run_shows(twice, cores, monkeypatch):
+    """Does it fail the file, and is nothing said of the stages after it, which may have been run before?"""
+    monkeypatch.setattr(context.os, "cpu_count", lambda: cores)
     source = forward("if os.environ.get('SIMT_DEVICE') == 'H200': x.zero_()", "return x * self.scale")
     verdict, said = twice(source)
     assert verdict.outcome is Outcome.failed and verdict.stage("correct").status is Status.passed
     assert verdict.stage("safe").reason is Reason.input_modified
+    assert all(verdict.stage(name).reason is Reason.not_reached for name in ("gradient", "fast"))
+    assert not any(verdict.stage(name).cases for name in ("gradient", "fast"))
     assert said and said[0][0] is StageName.correct  # where the zeros were seen first
