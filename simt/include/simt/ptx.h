@@ -165,7 +165,6 @@ SIMT_MMA_FLOAT(8, f16, SIMT_A2, SIMT_B1, (a0, a1), (b0))
 SIMT_MMA_FLOAT(16, f16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 SIMT_MMA_FLOAT(8, bf16, SIMT_A2, SIMT_B1, (a0, a1), (b0))
 SIMT_MMA_FLOAT(16, bf16, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
-// That an H200 adds products of 8-bit floats as those of 16 bits is not measured.
 SIMT_MMA_FLOAT(32, e4m3, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 SIMT_MMA_FLOAT(32, e5m2, SIMT_A4, SIMT_B2, (a0, a1, a2, a3), (b0, b1))
 SIMT_MMA_INT(16, s8, SIMT_A2, SIMT_B1, (a0, a1), (b0))

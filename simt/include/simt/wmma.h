@@ -44,6 +44,7 @@ template <class T> using stored = typename Stored<T>::type;  // what a fragment'
 
 template <class T> inline constexpr bool sixteen = same<T, __half> || same<T, __nv_bfloat16>;
 template <class T> inline constexpr bool eight = same<T, signed char> || same<T, unsigned char>;
+template <class T> inline constexpr bool eight_float = sizeof(stored<T>) == 1 && !eight<T>;
 
 // The shapes that CUDA has for operands of type T, and for accumulators.
 template <int M, int N, int K, class T>
@@ -339,12 +340,13 @@ SIMT_INLINE void store(S* matrix, F& f, unsigned stride, bool by_rows, int line)
 // does it, found by comparing bits: of 16-bit operands all 16 products of an element and the accumulator, of tf32 four
 // products at a time, are cut to multiples of 2^(e - 25), where 2^e is the largest term by its factors' exponents
 // alone; the sum of these is exact and is then cut to float, or rounded to half. In double it is a chain of fused
-// operations.
+// operations. 8-bit floats are converted to half: first the two lower ones of each register, then the two upper ones,
+// 16 products each; their sum, which starts from zero, is then added to the accumulator as floats are.
 
 template <class T> SIMT_INLINE double factor(const stored<T>& x) {
   if constexpr (same<T, precision::tf32>)
     return __uint_as_float(__float_as_uint(x) & 0xffffe000u);  // the other bits are ignored
-  else if constexpr (sixteen<T> || (sizeof x == 1 && !eight<T>))
+  else if constexpr (sixteen<T> || eight_float<T>)
     return (float)x;
   else
     return x;
@@ -402,7 +404,7 @@ SIMT_INLINE void add_products(double (&sum)[M][N], const double (&a)[M][K], cons
       for (int k = 0; k < K; ++k)
         for (int n = 0; n < N; ++n) sum[m][n] += a[m][k] * b[k][n];
   } else {
-    constexpr int step = same<T, precision::tf32> ? 4 : K;
+    constexpr int step = same<T, precision::tf32> ? 4 : K < 16 ? K : 16;
     int a_exponent[M][K], b_exponent[K][N];
     for (int m = 0; m < M; ++m)
       for (int k = 0; k < K; ++k) a_exponent[m][k] = exponent_of(a[m][k]);
@@ -411,6 +413,11 @@ SIMT_INLINE void add_products(double (&sum)[M][N], const double (&a)[M][K], cons
     for (int m = 0; m < M; ++m)
       for (int k = 0; k < K; k += step) add_row<N, step, D>(sum[m], a[m] + k, a_exponent[m] + k, b + k, b_exponent + k);
   }
+}
+
+// Where the k-th factor of an element is in the order in which products are added up.
+template <class T> SIMT_INLINE constexpr int turn_of(int k) {
+  return eight_float<T> ? k % 4 / 2 * 16 + k / 4 * 2 + k % 2 : k;
 }
 
 template <class D> SIMT_INLINE D rounded(double sum, bool saturate) {
@@ -444,11 +451,11 @@ SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool
     const auto& part = *(const Product<D, A, B, C>*)met.value[lane];
     for (int i = 0; i < share<matrix_a, M, N, K>; ++i) {
       const auto p = places<matrix_a, M, N, K, T>.of[lane][i];
-      a[p.row][p.column] = factor<T>(part.a[i]);
+      a[p.row][turn_of<T>(p.column)] = factor<T>(part.a[i]);
     }
     for (int i = 0; i < share<matrix_b, M, N, K>; ++i) {
       const auto p = places<matrix_b, M, N, K, T>.of[lane][i];
-      b[p.row][p.column] = factor<T>(part.b[i]);
+      b[turn_of<T>(p.row)][p.column] = factor<T>(part.b[i]);
     }
     for (int i = 0; i < share<accumulator, M, N, K>; ++i) {
       const auto p = places<accumulator, M, N, K, C>.of[lane][i];
@@ -458,7 +465,14 @@ SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool
         sum[p.row][p.column] = part.c[i];
     }
   }
-  add_products<M, N, K, T, D>(sum, a, b);
+  if constexpr (eight_float<T>) {
+    double products[M][N] = {};
+    add_products<M, N, K, T, D>(products, a, b);
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) sum[m][n] = (float)sum[m][n] + (float)products[m][n];
+  } else {
+    add_products<M, N, K, T, D>(sum, a, b);
+  }
   for (int lane = 0; lane < 32; ++lane) {
     auto& part = *(Product<D, A, B, C>*)met.value[lane];
     for (int i = 0; i < share<accumulator, M, N, K>; ++i) {
