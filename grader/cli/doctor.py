@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import dataclasses
 import os
 import platform
@@ -85,11 +87,19 @@ def _version(*command: str) -> str:
 
 def _compiler() -> Part:
     from simt.errors import NoCompiler
+    from simt.toolchain.build import is_warm
     from simt.toolchain.compilers import find_compiler
+    from simt.toolchain.runtime_library import load_runtime
 
     find_compiler.cache_clear()  # it may have been installed since
     try:
-        return Part("C++ compiler", find_compiler()[1])
+        found = find_compiler()[1]
+        warm = False
+        with contextlib.suppress(OSError, RuntimeError):  # another line tells of the cache
+            warm = is_warm()
+        if warm:
+            load_runtime(ctypes.CDLL)
+        return Part("C++ compiler", found)
     except NoCompiler as error:
         missing = str(error)
     except ValueError as error:  # shlex: a quotation mark is not closed

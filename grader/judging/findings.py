@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+import simt
 from grader.judging import compiler_messages
 from grader.judging.trial import Finding
 from grader.source import contract, places, syntax
@@ -18,8 +19,7 @@ from grader.worker import claims, protocol
 from grader.worker.client import Gone, Late
 from grader.worker.protocol import Failure, Found, Note
 from simt.devices import DEFAULT
-from simt.errors import NoCompiler
-from simt.toolchain import cache, compilers
+from simt.toolchain import cache
 
 if TYPE_CHECKING:
     from grader.judging.tolerance import Difference
@@ -104,13 +104,13 @@ def _accept(claimed: str, command: type[protocol.Command]) -> Reason:
 
 
 def _is_machine_at_fault(reason: str) -> bool:
-    """Return whether the judge itself finds no compiler, or no room for what is built."""
+    """Return whether the judge itself finds no compiler that it can use, or no room for what is built."""
     try:
         if reason == Reason.no_compiler:
-            compilers.find_compiler()
+            simt.warm_up()
             return False
         return cache.free_bytes() < FULL_DISK
-    except (NoCompiler, OSError):
+    except (simt.BuildError, OSError):
         return True
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from simt.devices import DEVICES, Device, find_name, read_default
 from simt.toolchain.compilers import MODES
-from simt.toolchain.runtime_library import build_runtime
+from simt.toolchain.runtime_library import load_runtime
 
 # The 32-bit pattern of memory that was never written: a NaN as float32, its halves NaNs as float16 and bfloat16
 GLOBAL_MARK = 0x7FC67FC6
@@ -57,7 +57,7 @@ guard_tensors: Callable[[bool], None] = ignore_tensors
 @lru_cache(maxsize=1)
 def load_library() -> ctypes.PyDLL:
     """Load the runtime once per process. Its functions are short, so they keep the interpreter's lock."""
-    loaded = ctypes.PyDLL(str(build_runtime() / "libsimt_runtime.so"))
+    loaded = load_runtime(ctypes.PyDLL)
     loaded.simt_set_options.argtypes = [ctypes.c_int, ctypes.c_ulonglong, ctypes.c_double, *[ctypes.c_int] * 3]
     loaded.simt_set_device.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_longlong)]
     loaded.simt_now.restype = ctypes.c_ulonglong

@@ -32,7 +32,7 @@ from simt.runtime.program_files import (
 from simt.toolchain import build, cache, units
 from simt.toolchain.lines import add_labels, choose_place, find_source_lines
 from simt.toolchain.preprocess import rewrite_taken
-from simt.toolchain.runtime_library import build_runtime
+from simt.toolchain.runtime_library import load_runtime
 
 # These functions return to run() instead of ending the process.
 _ENDS = ("exit", "_exit", "_Exit", "quick_exit", "abort")
@@ -266,7 +266,7 @@ _MOST_LABELS = 30  # that the runtime has room for
 
 def _load_library() -> ctypes.CDLL:
     """Load the runtime in the way that releases the interpreter's lock while the program runs."""
-    library = ctypes.CDLL(str(build_runtime() / "libsimt_runtime.so"))
+    library = load_runtime(ctypes.CDLL)
     library.simt_run_program.argtypes = [
         ctypes.c_char_p,
         ctypes.POINTER(ctypes.c_char_p),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 import shutil
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TypeVar
 
+from simt.errors import NoCompiler
 from simt.toolchain import cache
 from simt.toolchain.compilers import find_compiler, find_cpp_library, flags, run_or_fail
 from simt.toolchain.headers import SIMT, include_flags, make_key, torch_folder
 from simt.toolchain.threads import map_on_threads
 
+Library = TypeVar("Library", ctypes.CDLL, ctypes.PyDLL)
 _SOURCES = SIMT / "src"
 _ROOMS = ("src", "run", "check", "count", "process")  # in the order in which they are linked; "gpu" is not of it
 
@@ -59,6 +65,25 @@ def make_base_key() -> str:
 def build_runtime() -> Path:
     """Return the folder with the runtime library and the probes; build them if they are missing (about 10 s)."""
     return cache.find_or_make("runtime", make_runtime_key(), _make_runtime)[0]
+
+
+def load_runtime(kind: Callable[[str], Library]) -> Library:
+    """Build the runtime library if it is missing, and load it. kind: ctypes.CDLL or ctypes.PyDLL.
+
+    Raises NoCompiler where this Python has loaded an older C++ library than the compiler links with.
+    """
+    path = build_runtime() / "libsimt_runtime.so"
+    try:
+        return kind(str(path))
+    except OSError as error:
+        missing = re.search(r"version `(GLIBC\w*_[\d.]+)' not found", str(error))
+        if not missing:
+            raise
+        raise NoCompiler(
+            f"What {find_compiler()[1]} builds needs {missing[1]}, which the libraries of this Python lack: they are "
+            "older than the compiler. Set CXX to the compiler that comes with this Python's environment, or to an "
+            "older one; in a conda environment, `conda install -c conda-forge gxx` installs one that fits."
+        ) from None
 
 
 def build_base() -> Path:

@@ -13,12 +13,14 @@ import pytest
 import torch
 
 import simt
+from simt.errors import NoCompiler
 from simt.frontend.rewrite import rewrite
 from simt.frontend.source import Source
 from simt.frontend.tokens import tokenize
 from simt.runtime import programs
 from simt.toolchain import build, cache, units
 from simt.toolchain.compilers import run_compiler
+from simt.toolchain.runtime_library import load_runtime
 
 HOST = "torch::Tensor f(torch::Tensor x) {\n  auto y = torch::empty_like(x);\n  %s\n  return y;\n}\n"
 DECLARED = "torch::Tensor f(torch::Tensor x);"
@@ -460,3 +462,19 @@ def test_the_folder_that_is_full_is_named(said, words):
     assert words in str(caught.value) and ("SIMT_CACHE" in str(caught.value)) == ("extensions" in words) != (
         "TMPDIR" in str(caught.value)
     )
+
+
+def test_a_compiler_that_is_newer_than_the_libraries_of_python_is_named():
+    """Is what dlopen says of a missing version one sentence with what to do, and anything else left as it is?"""
+
+    def load(path):
+        raise OSError(f"/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by {path})")
+
+    with pytest.raises(NoCompiler, match=r"needs GLIBCXX_3\.4\.32, which the libraries of this Python lack.*Set CXX"):
+        load_runtime(load)
+
+    def refuse(path):
+        raise OSError("cannot open shared object file")
+
+    with pytest.raises(OSError, match="cannot open"):
+        load_runtime(refuse)
