@@ -24,13 +24,14 @@ struct alignas(16) Four { float x, y, z, w; };
 static char memory[65536] __attribute__((aligned(64)));
 static volatile long kept;
 
+// parts: how many 8-byte halves the access may have been compiled to, in any order.
 template <class F>
-void look(const char* name, const void* expected, F access) {
+void look(const char* name, const void* expected, F access, std::uintptr_t parts = 1) {
   seen = {};
   const int number = sigsetjmp(back, 1);
   if (number == 0) access();
   const auto address = reinterpret_cast<std::uintptr_t>(expected);
-  std::printf("%s %d %s %s\n", name, number, !seen.known ? "unknown" : seen.write ? "write" : "read", seen.address == address ? "there" : "elsewhere");
+  std::printf("%s %d %s %s\n", name, number, !seen.known ? "unknown" : seen.write ? "write" : "read", (seen.address - address) % 8 == 0 && (seen.address - address) / 8 < parts ? "there" : "elsewhere");
 }
 
 int main() {
@@ -49,7 +50,7 @@ int main() {
     std::snprintf(name, sizeof name, "store-%s", type);
     look(name, there, [&] { store<T>(p, i, T{}); });
     std::snprintf(name, sizeof name, "load-%s", type);
-    look(name, there, [&] { T v = load<T>(p, i); std::memcpy((void*)&kept, &v, sizeof v < 8 ? sizeof v : 8); });
+    look(name, there, [&] { T v = load<T>(p, i); std::memcpy((void*)&kept, &v, sizeof v < 8 ? sizeof v : 8); }, (sizeof(T) + 7) / 8);
   };
   each(1.f, "float");
   each(1., "double");
