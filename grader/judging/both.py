@@ -111,15 +111,14 @@ def join_gradient(context: Context, stage: Stage) -> None:
 
 def join_fast(context: Context, stage: Stage) -> None:
     """Put the time that the CPU's run predicts for this GPU beside the measured one."""
-    assert context.beside is not None
-    verdict = context.beside.wait_for_end()
+    verdict = _wait(context, whole=True)
     if isinstance(verdict, Verdict) and stage.measurements:
         stage.prediction = verdict.stage(StageName.fast).prediction
 
 
-def _wait(context: Context) -> Verdict | str:
+def _wait(context: Context, whole: bool = False) -> Verdict | str:
     assert context.beside is not None
-    verdict = context.beside.wait()
+    verdict = context.beside.wait_for_end() if whole else context.beside.wait()
     if isinstance(verdict, Verdict) and verdict.submission.sha256 != context.source.sha256:
         return "The file was changed meanwhile. Grade it again."
     return verdict

@@ -312,7 +312,7 @@ def test_a_measured_time_is_told_next_to_the_predicted_one(right, where, words):
 def test_the_cpus_prediction_is_put_beside_what_a_gpu_measured(right):
     """Is the time that the run on the CPU predicts taken over, and by a measured stage alone?"""
     context = SimpleNamespace(
-        beside=SimpleNamespace(wait=lambda: right), source=SimpleNamespace(sha256=right.submission.sha256)
+        beside=SimpleNamespace(wait_for_end=lambda: right), source=SimpleNamespace(sha256=right.submission.sha256)
     )
     timed = Stage(name=StageName.fast, status=Status.passed)
     both.join_fast(cast(Any, context), timed)
