@@ -20,6 +20,10 @@ from grader.problems.cases import Case
 # image.
 COUNTED = ("prime sizes", "batch 1")
 
+# The size that is a problem's batch where it is not called batch_size, and how many of it are counted in place of one
+# image. softmax has a thread for each row in one of its steps: a single row would leave its warps empty.
+BATCHES = {"softmax": ("rows", 128)}
+
 # im2col makes its columns a few images at a time. ncu replays every launch: it profiles two such rounds instead of all.
 FULL_SIZES = {"im2col_conv": {"batch_size": 14}, "conv_groupnorm_maxpool": {"batch_size": 14}}
 
@@ -76,6 +80,11 @@ def counted_cases(file: Path) -> list[Case]:
     return [c for c in problem(file).cases() if any(word in c.name for word in COUNTED)]
 
 
+def batch(file: Path) -> tuple[str, int]:
+    """Return the name of the size that is the batch of the file's problem, and how many of it are counted as a part."""
+    return BATCHES.get(problem(file).name, ("batch_size", 1))
+
+
 def full(file: Path, **changed: int) -> Case:
     """Return the case with the file's own sizes, some of them changed."""
     return Case("full size", dict(changed), "file", 1)
@@ -117,10 +126,11 @@ def prepare(file: Path, module, case: Case, device: str, made_on: str = "cpu"):
 
 def prepare_unwritten(file: Path, module):
     """Return the same call at full size on the CPU, on inputs that are never written: for a run of a few blocks."""
-    small = problem(file).instantiate(full(file, batch_size=1), 0, "cpu")
+    name, part = batch(file)
+    small = problem(file).instantiate(full(file, **{name: part}), 0, "cpu")
     model = module.ModelNew(*small.init_args, **small.init_kwargs)
     (x,) = small.inputs
-    inputs = torch.empty([sizes(file)["batch_size"], *x.shape[1:]])
+    inputs = torch.empty([sizes(file)[name], *x.shape[1:]])
 
     def run():
         with torch.no_grad():

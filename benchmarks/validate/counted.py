@@ -96,26 +96,27 @@ def _count_full(name: str, out: str) -> None:
     if name in SHORT_SUMS:
         Path(out).write_text(json.dumps(_count_short_sums(file, module, SHORT_SUMS[name], references.sizes(file))))
         return
-    whole = references.sizes(file)["batch_size"]
+    batch, counted = references.batch(file)
+    whole = references.sizes(file)[batch]
     # half of the images that ncu sees: one round of im2col and its product
-    part = references.FULL_SIZES.get(file.parent.name, {"batch_size": whole})["batch_size"] // 2
-    run = references.prepare(file, module, references.full(file, batch_size=1), "cpu")
+    part = references.FULL_SIZES.get(file.parent.name, {batch: whole})[batch] // 2
+    run = references.prepare(file, module, references.full(file, **{batch: counted}), "cpu")
     torch.set_num_threads(2)
     with simt.count(device=DEVICE, seconds=300) as report:
         run()
     rows = _list_rows(report)
     for row in rows:
-        row["factor"] = part if row["kernel"] in ("im2col_kernel", "matmul_kernel") else whole
+        row["factor"] = part if row["kernel"] in ("im2col_kernel", "matmul_kernel") else whole / counted
     Path(out).write_text(json.dumps(rows))
 
 
 def _count_step(name: str, out: str) -> None:
-    """Write a row for each kernel of a step, counting every block of one image.
+    """Write a row for each kernel of a step, counting every block of one image (of references.BATCHES: of that part).
 
-    "factor": images per launch. "launches": launches in a run. Both come from a run at full size, on memory that is
-    never written, in which three blocks per launch run. "longer": how many times as long each thread works at full
-    size. "source": the digest of the step's code. "twice": the counters with sums twice as long; those at full size lie
-    on the straight line through both, "times" their distance beyond the first.
+    "factor": images (or parts) per launch. "launches": launches in a run. Both come from a run at full size, on memory
+    that is never written, in which three blocks per launch run. "longer": how many times as long each thread works at
+    full size. "source": the digest of the step's code. "twice": the counters with sums twice as long; those at full
+    size lie on the straight line through both, "times" their distance beyond the first.
     """
     import simt
     from benchmarks import references
@@ -129,7 +130,8 @@ def _count_step(name: str, out: str) -> None:
             json.dumps(_count_short_sums(file, module, SHORT_SUMS[file.parent.parent.name], full_sizes))
         )
         return
-    sizes = SMALL_IMAGES.get(name, {"batch_size": 1})
+    batch, counted = references.batch(file)
+    sizes = SMALL_IMAGES.get(name, {batch: counted})
     run = references.prepare(file, module, references.full(file, **sizes), "cpu")
     with simt.count(device=DEVICE, seconds=300) as report:
         run()
@@ -137,11 +139,11 @@ def _count_step(name: str, out: str) -> None:
     if len(rows) != len(report.launches):
         raise RuntimeError(f"{name} launches a kernel twice for one image")
     images, whole = 1, report
-    if "batch_size" in sizes:
-        images = full_sizes["batch_size"]
+    if batch in sizes:
+        images = full_sizes[batch] / sizes[batch]
         with simt.count(device=DEVICE, seconds=300, sample=1, partial=True) as whole:
             references.prepare_unwritten(file, module)()
-    longer = math.prod(full_sizes[size] // small for size, small in sizes.items() if size != "batch_size")
+    longer = math.prod(full_sizes[size] // small for size, small in sizes.items() if size != batch)
     for kernel, row in rows.items():
         launches = sum(launch.kernel == kernel for launch in whole.launches)
         row |= {
