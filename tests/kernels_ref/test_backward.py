@@ -36,22 +36,22 @@ SMALL = {
     "odd sizes": {
         "batch_size": 2, "channels": 3, "in_channels": 2, "out_channels": 4, "features": 6,
         "num_groups": 2, "groups": 2, "height": 5, "width": 7, "dim1": 3, "dim2": 5,
-        "kernel_size": 2, "maxpool_kernel_size": 2, "M": 3, "K": 5, "N": 7,
+        "kernel_size": 2, "maxpool_kernel_size": 2, "M": 3, "K": 5, "N": 7, "rows": 3, "columns": 7,
     },
     "batch 1": {
         "batch_size": 1, "channels": 5, "in_channels": 3, "out_channels": 6, "features": 9,
         "num_groups": 3, "groups": 3, "height": 4, "width": 6, "dim1": 2, "dim2": 7,
-        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 1, "K": 6, "N": 4,
+        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 1, "K": 6, "N": 4, "rows": 1, "columns": 6,
     },
     "one channel": {
         "batch_size": 3, "channels": 1, "in_channels": 1, "out_channels": 1, "features": 1,
         "num_groups": 1, "groups": 1, "height": 4, "width": 5, "dim1": 4, "dim2": 3,
-        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 4, "K": 1, "N": 3,
+        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 4, "K": 1, "N": 3, "rows": 4, "columns": 1,
     },
     "one pixel": {
         "batch_size": 2, "channels": 4, "in_channels": 2, "out_channels": 4, "features": 8,
         "num_groups": 2, "groups": 2, "height": 3, "width": 3, "dim1": 1, "dim2": 1,
-        "kernel_size": 3, "maxpool_kernel_size": 1, "M": 1, "K": 1, "N": 1,
+        "kernel_size": 3, "maxpool_kernel_size": 1, "M": 1, "K": 1, "N": 1, "rows": 2, "columns": 2,
     },
 }  # fmt: skip
 ALLOWED = {

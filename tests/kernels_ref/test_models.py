@@ -42,6 +42,7 @@ FULL_SIZE = {
     "mend_layernorm": ([1024], (64, 16, 128, 1024), (64, 16, 128, 1024), ["ln.bias", "ln.weight"]),
     "matmul": ([], [(2048, 4096), (4096, 4096)], (2048, 4096), []),
     "conv2d_tensor_core": ([64, 64, 3], (128, 64, 64, 64), (128, 64, 62, 62), CONV),
+    "softmax": ([], (4096, 16384), (4096, 16384), []),
     "scale_maxpool_clamp": ([(64, 1, 1), 4, 0.0, 1.0], (128, 64, 126, 126), (128, 64, 31, 31), ["scale"]),
 }
 NAMES = sorted(FULL_SIZE)
@@ -81,7 +82,7 @@ def test_sizes_are_kernelbench_s(name):
 def test_inputs_are_uniform(name):
     """Does get_inputs draw from [0, 1), new values at every call?"""
     module = load_model(name)
-    for size in {"batch_size", "height", "width", "dim1", "dim2"} & set(vars(module)):
+    for size in {"batch_size", "height", "width", "dim1", "dim2", "rows", "columns"} & set(vars(module)):
         setattr(module, size, 9)
     for a, b in zip(module.get_inputs(), module.get_inputs(), strict=True):
         assert 0 <= a.min() < 0.1 and 0.9 < a.max() < 1

@@ -269,6 +269,22 @@ def test_logsumexp_of_infinities():
     assert torch.equal(load("logsumexp").ModelNew()(x), torch.logsumexp(x, 1, keepdim=True))
 
 
+def awkward_rows():
+    """x: rows that are masked at either end or throughout, or that hold an infinity or a NaN."""
+    inf, nan = float("inf"), float("nan")
+    x = torch.randn(7, 70, generator=torch.Generator().manual_seed(SEED))
+    x[0, :40], x[1, 3:], x[2], x[3, 50], x[4], x[5, 0], x[6, ::2] = -inf, -inf, -inf, inf, inf, nan, -inf
+    return x.to(DEVICE)
+
+
+def test_softmax_of_infinities():
+    """Do masked columns give 0, and rows without a softmax NaN throughout, as in torch?"""
+    x = awkward_rows()
+    expected = torch.softmax(x, -1)
+    assert expected.isnan().any(-1).tolist() == [False, False, True, True, True, True, False]
+    torch.testing.assert_close(load("softmax").ModelNew()(x), expected, rtol=1e-5, atol=0, equal_nan=True)
+
+
 def test_matrices_that_do_not_fit_are_refused():
     """Are matrices whose inner sides differ refused in a sentence that says so, and no terms a product of zeros?"""
     model = load("matmul").ModelNew()

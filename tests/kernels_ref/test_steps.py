@@ -19,6 +19,7 @@ from tests.kernels_ref.test_solutions import (
     KERNELS_REF,
     ON_CPU,
     SEED,
+    awkward_rows,
     awkward_windows,
     error_of,
     held_at_full_size,
@@ -162,6 +163,26 @@ def test_logsumexp_of_infinities(step):
     )
     for images in (x.reshape(8, 2, 1, 1), x.T.reshape(1, 2, 2, 4)):
         torch.testing.assert_close(load(step).ModelNew()(images), torch.logsumexp(images, 1, keepdim=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("softmax/")])
+@pytest.mark.parametrize("columns", [69, 68])
+def test_softmax_of_infinities(step, columns):
+    """Do masked columns give 0, and rows without a softmax NaN throughout, as in torch, with and without float4?"""
+    x = awkward_rows()[:, :columns].contiguous()
+    torch.testing.assert_close(load(step).ModelNew()(x), torch.softmax(x, -1), rtol=1e-5, atol=0, equal_nan=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("softmax/")])
+@pytest.mark.parametrize("columns", [16384, 16388, 49153])
+def test_rows_as_long_as_the_registers_and_longer(step, columns):
+    """Are rows right that just fill a block's registers, that have one float4 more, and that have several rounds more?"""
+    instance = instance_of(step, Case("long rows", {"rows": 2, "columns": columns}, "normal"))
+    (expected,) = instance.expected()
+    # the sum of one thread, in step 1, is one of up to 49,153 terms in order
+    torch.testing.assert_close(solve(step, instance)[1].double(), expected, rtol=1e-4, atol=0)
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ def variants(name, model, x, *others):
         "conv2d_tensor_core": _tensor_core,
         "bias_scale_sigmoid": _sigmoid,
         "logsumexp": _logsumexp,
+        "softmax": _softmax,
         "groupnorm": _groupnorm,
         "scale_maxpool_clamp": _scale_maxpool_clamp,
         "ratio_interval": _ratio_interval,
@@ -225,6 +226,29 @@ def _logsumexp(name, m, x):
     from_zero, infinite = (torch.log(torch.exp(x - by).sum(1, keepdim=True)) + by for by in (above, most))
     wrong = {"half inputs": logsumexp(half(x)), "half result": half(logsumexp(x)), "no maximum": unshifted}
     return honest, wrong | {"maximum from 0": from_zero, "infinity less infinity": infinite}
+
+
+def _softmax(name, m, x):
+    def result(x=x, total=serial, top=None):
+        e = torch.exp(x - (x.amax(1, keepdim=True) if top is None else top))
+        return e / torch.from_numpy(total(e.numpy()))[:, None]
+
+    # the smallest number, unlike minus infinity, can be taken from minus infinity
+    top, stale, total = torch.full_like(x[:, :1], torch.finfo(x.dtype).min), 0.0, 0.0
+    for c in range(x.shape[1]):
+        higher = torch.maximum(top, x[:, c : c + 1])
+        stale = stale + torch.exp(x[:, c : c + 1] - higher)
+        total = total * torch.exp(top - higher) + torch.exp(x[:, c : c + 1] - higher)
+        top = higher
+    honest = {"serial": result(), "tree": result(total=tree), "online": torch.exp(x - top) / total}
+    wrong = {
+        "no maximum": result(top=torch.zeros_like(top)),
+        "maximum from 0": result(top=top.clamp(min=0)),
+        "sum of a stale maximum": torch.exp(x - top) / stale,
+        "over rows": result(x.T).T if x.shape[0] == x.shape[1] else half(result()),
+        "half inputs": result(half(x)),
+    }
+    return honest, wrong | {"half result": half(result())}
 
 
 def _groupnorm(name, m, x):
