@@ -36,7 +36,8 @@ COURSE = {  # in the course's order: problem -> the lesson that sets it
 }
 BACKWARDS = "lesson 7"  # sets each NAME_backward whose problem was set before
 CORE_BACKWARDS = ["bias_scale_sigmoid_backward", "logsumexp_backward", "groupnorm_backward"]
-OPTIONAL = {"matmul"}  # and every other NAME_backward of the course
+# And every other NAME_backward of the course. No lesson sets softmax.
+OPTIONAL = {"matmul", "softmax", "softmax_backward"}
 NOT_TRIED = "not tried yet"
 GAP = 2  # between the table's columns, in characters; 1 where the table fits a narrow terminal only then
 STAGES = list(StageName)
@@ -455,7 +456,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _row(name: str, entry: Entry | None) -> Row:
     optional = is_optional(name)
-    where = f"{_where(name)}, optional" if optional else _where(name)
+    where = ", ".join(filter(None, (_where(name), "optional" if optional else "")))
     if entry is None:
         return Row(name, where, NOT_TRIED, "", "", False, optional)
     passed = entry.best.outcome is Outcome.passed

@@ -178,7 +178,7 @@ def test_softmax_of_infinities(step, columns):
 @pytest.mark.parametrize("step", [step for step in STEPS if step.startswith("softmax/")])
 @pytest.mark.parametrize("columns", [16384, 16388, 49153])
 def test_rows_as_long_as_the_registers_and_longer(step, columns):
-    """Are rows right that just fill a block's registers, that have one float4 more, and that have several rounds more?"""
+    """Are rows right that just fill a block's registers, that have one float4 more, and several rounds more?"""
     instance = instance_of(step, Case("long rows", {"rows": 2, "columns": columns}, "normal"))
     (expected,) = instance.expected()
     # the sum of one thread, in step 1, is one of up to 49,153 terms in order
