@@ -37,8 +37,8 @@ HEAD = """# What a student is shown of each specimen
 the alt texts of its pictures, and the first hint, which is only shown on request. → marks the line that the check
 names.
 
-Of {specimens} specimens that fail at a line, the marked lines are the wrong ones in {hits}. Of {references} reference
-solutions with one broken line, the first line named is the broken one in {found}{misses}.
+Of {specimens} specimens that fail at a line, the marked lines are the wrong ones in {hits}{unmarked}. Of {references}
+reference solutions with one broken line, the first line named is the broken one in {found}{misses}.
 """
 
 
@@ -65,12 +65,18 @@ def main() -> None:
         return
     wrong = tomllib.loads((SPECIMENS / "wrong_lines.toml").read_text(encoding="utf-8"))
     hits = [name for name, part in zip(names, entries) if name in wrong and is_named(part, wrong[name])]
-    print("not named:", sorted(set(wrong) - set(hits)))
+    unnamed = sorted(set(wrong) - set(hits))
+    unmarked = f" (not in {', '.join(unnamed)})" if unnamed else ""
     named = broken_references()
     missed = [name for name, hit in named.items() if not hit]
     misses = f" (not in {', '.join(missed)})" if missed else ""
     head = HEAD.format(
-        specimens=len(wrong), hits=len(hits), references=len(named), found=len(named) - len(missed), misses=misses
+        specimens=len(wrong),
+        hits=len(hits),
+        unmarked=unmarked,
+        references=len(named),
+        found=len(named) - len(missed),
+        misses=misses,
     )
     text = head + "\n" + "\n".join(entries)
     if options.check:
