@@ -102,7 +102,7 @@ def make_sweep_entries(
 
 def select_precisions(work: Work) -> Sequence[str]:
     """Return the precisions in which torch runs: TF32 makes a difference to products alone."""
-    return cases.PRECISIONS if work.products else ("fp32",)
+    return cases.OF_FLOAT32 if work.products else ("fp32",)
 
 
 def _make_file_entry(kind: str, file: Path, problem: _problem.Problem) -> Entry:

@@ -19,6 +19,7 @@ SHARED_MARK = 0x7FC57FC5  # simt poisons shared memory with it
 DEFAULT_REDUCTION = 256  # terms summed, where neither the case nor the model gives their number
 LONGEST_SUM = 2**14  # terms of one serial float32 sum that is tolerated: longer sums are split over threads
 TF32_FACTOR = 10  # times the root mean square of eager TF32's own error, whose maximum is about 5 times as large
+FP16_FACTOR = 10  # likewise, of eager's error with factors of 16 bits
 KEPT_ELEMENTS = 2**23  # of an output, whose tolerance is kept as long as the output
 PIECE_ELEMENTS = 2**26  # compared at once: full-size outputs on a GPU would need too much memory in float64
 
@@ -90,7 +91,13 @@ def tolerance(expected, eager, reduction: int | None = None, noise=None, precisi
     that of noise, and a correct implementation makes the same error in any order of its sums. TF32_FACTOR times its
     level is allowed, about twice its largest error; bfloat16 makes eight times the error, and truncated factors make
     three times the error.
+
+    In precision "fp16" inputs and outputs have 16 bits, and so may have what goes into a product; sums are float32. For
+    the same reason FP16_FACTOR times the level of eager's own error is allowed, its last rounding included, and twice
+    the output's eps.
     """
+    if precision == "fp16":
+        return _find_tolerance_of_16_bits(expected, eager, noise)
     eps = torch.finfo(eager.dtype).eps
     root = math.sqrt(min(reduction or DEFAULT_REDUCTION, LONGEST_SUM))
     size = _finite(expected).abs_()
@@ -129,6 +136,15 @@ def _find_tolerance(expected, eager, reduction: int, noise, precision: str) -> t
         known = _Known(tolerance(expected, eager, reduction, noise, precision), eager, noise, rest)
         _known[expected] = known
     return known.tolerance
+
+
+def _find_tolerance_of_16_bits(expected, eager, noise) -> torch.Tensor:
+    """Return tolerance() in precision "fp16"."""
+    level = FP16_FACTOR * _level(_finite(eager.double() - expected).abs_())
+    if noise is not None:
+        level = level + _level(_finite(noise.double()).abs_())
+    kept = torch.finfo(eager.dtype)
+    return _finite(expected).abs_().mul_(2 * kept.eps).add_(level + kept.tiny)
 
 
 def _level(error: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,8 @@ import torch
 
 DISTRIBUTIONS = ("file", "normal", "uniform", "large_mean", "large", "tiny", "zeros")
 OWN_SIZES = "own sizes"  # as CASES: one case, with the file's own sizes and inputs
-PRECISIONS = ("fp32", "tf32")  # what a file's PRECISION may say; without one it is the first
+PRECISIONS = ("fp32", "tf32", "fp16")  # what a file's PRECISION may say; without one it is the first
+OF_FLOAT32 = PRECISIONS[:2]  # in which products of float32 may be computed
 FIELDS = ("name", "set", "inputs", "reduction", "gradient")
 
 # What a case may cost, so that a plain kernel run on one CPU core stays well below a second.

@@ -185,7 +185,12 @@ class Instance:
             return self._run(model, inputs)
 
     def _unit(self) -> float:
-        """Return the relative rounding error of the coarsest dtype among inputs and weights (6e-8 for float32)."""
+        """Return the relative rounding error of the coarsest dtype among inputs and weights (6e-8 for float32).
+
+        In a problem of precision "fp16" it is float32's: what is computed from them is not rounded as they are.
+        """
+        if self.precision == "fp16":
+            return 2.0**-24
         tensors = [value for value in self.inputs if is_floating(value)] + list(self.model.parameters())
         return max((torch.finfo(t.dtype).eps / 2 for t in tensors if t.is_floating_point()), default=2.0**-24)
 

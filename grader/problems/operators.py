@@ -112,7 +112,8 @@ def _count_terms(name: str, args: Sequence, inputs: list[torch.Tensor], outputs:
     if name in PRODUCTS:
         return inputs[-1].shape[-2] if inputs[-1].dim() > 1 else inputs[-1].numel()
     if "softmax" in name or name.startswith("cum"):
-        return max(inputs[0].shape, default=1)
+        along = next((each for each in args if type(each) is int), None)  # the dimension
+        return max(inputs[0].shape, default=1) if along is None or not inputs[0].dim() else inputs[0].shape[along]
     return max(t.numel() for t in inputs) // min(t.numel() for t in outputs)
 
 

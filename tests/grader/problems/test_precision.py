@@ -118,3 +118,27 @@ print("torch._dynamo" in sys.modules)
         env=os.environ | {"PYTHONPATH": str(KERNELS_REF.parent)},
     )
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize(("columns", "along", "terms"), [(9, 1, 9), (9, 0, 3), (1, 1, 1), (1, 0, 3)])
+def test_a_softmax_sums_along_its_dimension(columns, along, terms):
+    """Is the longest sum that of the dimension, forward and backward, and not the longest side?"""
+    x = torch.rand(3, columns).requires_grad_()
+    for operator in (torch.softmax, torch.cumsum):
+        with operators.Watch() as watch:
+            y = operator(x, along)
+        assert watch.reduction == terms
+    with operators.Watch() as watch:
+        torch.softmax(x, along).backward(torch.ones_like(y))
+    assert watch.reduction == terms
+
+
+def test_a_problem_of_16_bits_takes_inputs_as_exact(write):
+    """Is the noise of a file of precision "fp16" what float32's rounding makes, and not that of its 16-bit inputs?"""
+    text = LINEAR + TF32.replace("tf32", "fp16")
+    instance = problem.read(write(text)).instantiate(Case("file"), seed=1)
+    plain = problem.read(write(LINEAR)).instantiate(Case("file"), seed=1)
+    instance.inputs = [x.half() for x in instance.inputs]
+    assert instance._unit() == plain._unit() == 2.0**-24
+    plain.inputs = [x.half() for x in plain.inputs]
+    assert plain._unit() == 2.0**-11
