@@ -1,0 +1,69 @@
+"""One block scans the sums of the blocks, but only the first 1,024 of them."""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+constexpr int THREADS = 256;
+
+__global__ void scan_part(const float* x, float* y, float* sums, int length) {
+    __shared__ float part[2][THREADS];
+    int t = threadIdx.x;
+    int i = blockIdx.x * THREADS + t;
+    part[0][t] = i < length ? x[i] : 0.0f;
+    __syncthreads();
+    int from = 0;
+    for (int d = 1; d < THREADS; d *= 2) {
+        float v = part[from][t];
+        if (t >= d) v += part[from][t - d];
+        from = 1 - from;
+        part[from][t] = v;
+        __syncthreads();
+    }
+    if (i < length) y[i] = part[from][t];
+    if (t == THREADS - 1) sums[blockIdx.x] = part[from][t];
+}
+
+__global__ void add_before(float* y, const float* sums, int length) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < length && blockIdx.x > 0) y[i] += sums[blockIdx.x - 1];
+}
+
+__global__ void scan_sums(float* sums, int blocks) {
+    __shared__ float part[2][1024];
+    int t = threadIdx.x;
+    part[0][t] = t < blocks ? sums[t] : 0.0f;
+    __syncthreads();
+    int from = 0;
+    for (int d = 1; d < 1024; d *= 2) {
+        part[1 - from][t] = t >= d ? part[from][t] + part[from][t - d] : part[from][t];
+        from = 1 - from;
+        __syncthreads();
+    }
+    if (t < blocks) sums[t] = part[from][t];
+}
+
+torch::Tensor prefix_sum(torch::Tensor x) {
+    x = x.contiguous();
+    auto y = torch::empty_like(x);
+    int length = x.numel(), blocks = (length + THREADS - 1) / THREADS;
+    auto sums = torch::empty({blocks}, x.options());
+    scan_part<<<blocks, THREADS>>>(x.data_ptr<float>(), y.data_ptr<float>(), sums.data_ptr<float>(), length);
+    scan_sums<<<1, 1024>>>(sums.data_ptr<float>(), blocks);
+    add_before<<<blocks, THREADS>>>(y.data_ptr<float>(), sums.data_ptr<float>(), length);
+    return y;
+}
+"""
+
+module = load_inline(
+    name="prefix_sum",
+    cpp_sources="torch::Tensor prefix_sum(torch::Tensor x);",
+    cuda_sources=cuda_source,
+    functions=["prefix_sum"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.prefix_sum(x)

@@ -1,0 +1,59 @@
+"""The lowest lanes add their own value a second time: __shfl_up_sync gives it back to them."""
+
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+constexpr int THREADS = 256;
+
+__device__ float scan_warp(float v) {
+    for (int d = 1; d < 32; d *= 2) v += __shfl_up_sync(0xffffffff, v, d);
+    return v;
+}
+
+__global__ void scan_part(const float* x, float* y, float* sums, int length) {
+    __shared__ float ends[THREADS / 32];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    float v = scan_warp(i < length ? x[i] : 0.0f);
+    if (lane == 31) ends[warp] = v;
+    __syncthreads();
+    for (int w = 0; w < warp; w++) v += ends[w];
+    if (i < length) y[i] = v;
+    if (threadIdx.x == THREADS - 1) sums[blockIdx.x] = v;
+}
+
+__global__ void add_before(float* y, const float* sums, int length) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < length && blockIdx.x > 0) y[i] += sums[blockIdx.x - 1];
+}
+
+void scan_into(float* x, float* y, int length, torch::TensorOptions options) {
+    int blocks = (length + THREADS - 1) / THREADS;
+    auto sums = torch::empty({blocks}, options);
+    scan_part<<<blocks, THREADS>>>(x, y, sums.data_ptr<float>(), length);
+    if (blocks == 1) return;
+    scan_into(sums.data_ptr<float>(), sums.data_ptr<float>(), blocks, options);
+    add_before<<<blocks, THREADS>>>(y, sums.data_ptr<float>(), length);
+}
+
+torch::Tensor prefix_sum(torch::Tensor x) {
+    x = x.contiguous();
+    auto y = torch::empty_like(x);
+    scan_into(x.data_ptr<float>(), y.data_ptr<float>(), x.numel(), x.options());
+    return y;
+}
+"""
+
+module = load_inline(
+    name="prefix_sum",
+    cpp_sources="torch::Tensor prefix_sum(torch::Tensor x);",
+    cuda_sources=cuda_source,
+    functions=["prefix_sum"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return module.prefix_sum(x)
