@@ -22,7 +22,7 @@ COUNTED = ("prime sizes", "batch 1")
 
 # The size that is a problem's batch where it is not called batch_size, and how many of it are counted in place of one
 # image. softmax has a thread for each row in one of its steps: a single row would leave its warps empty.
-BATCHES = {"softmax": ("rows", 128)}
+BATCHES = {"softmax": ("rows", 128), "scan": ("length", 1)}
 
 # im2col makes its columns a few images at a time. ncu replays every launch: it profiles two such rounds instead of all.
 FULL_SIZES = {"im2col_conv": {"batch_size": 14}, "conv_groupnorm_maxpool": {"batch_size": 14}}
@@ -129,12 +129,11 @@ def prepare_unwritten(file: Path, module):
     name, part = batch(file)
     small = problem(file).instantiate(full(file, **{name: part}), 0, "cpu")
     model = module.ModelNew(*small.init_args, **small.init_kwargs)
-    (x,) = small.inputs
-    inputs = torch.empty([sizes(file)[name], *x.shape[1:]])
+    inputs = [torch.empty([sizes(file)[name], *x.shape[1:]], dtype=x.dtype) for x in small.inputs]
 
     def run():
         with torch.no_grad():
-            return model(inputs)
+            return model(*inputs)
 
     return run
 

@@ -30,6 +30,10 @@ DEVICE = "H200"
 SMALL_IMAGES = {"groupnorm/01_naive": {"dim1": 2}}
 # Problems without images: every block is counted, with sums of this length and of twice this length.
 SHORT_SUMS = {"matmul": {"K": 32}}
+# Problems whose blocks all do the same, and of which one image takes minutes: so many blocks a launch are counted.
+SAMPLED = {"attention": 8}
+# Problems of one vector: every block is counted at this length, and the work at full size is that for as many blocks.
+SHORT_VECTORS = {"scan": {"length": 2**21}}
 WEIGHTS = {"arrange_kernel"}  # kernels that work on weights alone, once per batch
 DEPENDENT = {"chase", "histogram"}  # programs whose kernels read addresses that an earlier kernel wrote
 
@@ -96,6 +100,9 @@ def _count_full(name: str, out: str) -> None:
     if name in SHORT_SUMS:
         Path(out).write_text(json.dumps(_count_short_sums(file, module, SHORT_SUMS[name], references.sizes(file))))
         return
+    if name in SAMPLED:
+        Path(out).write_text(json.dumps(_count_sample(file, module, SAMPLED[name])))
+        return
     batch, counted = references.batch(file)
     whole = references.sizes(file)[batch]
     # half of the images that ncu sees: one round of im2col and its product
@@ -130,6 +137,12 @@ def _count_step(name: str, out: str) -> None:
             json.dumps(_count_short_sums(file, module, SHORT_SUMS[file.parent.parent.name], full_sizes))
         )
         return
+    if file.parent.parent.name in SAMPLED:
+        Path(out).write_text(json.dumps(_count_sample(file, module, SAMPLED[file.parent.parent.name])))
+        return
+    if file.parent.parent.name in SHORT_VECTORS:
+        Path(out).write_text(json.dumps(_count_short_vector(file, module, SHORT_VECTORS[file.parent.parent.name])))
+        return
     batch, counted = references.batch(file)
     sizes = SMALL_IMAGES.get(name, {batch: counted})
     run = references.prepare(file, module, references.full(file, **sizes), "cpu")
@@ -155,6 +168,17 @@ def _count_step(name: str, out: str) -> None:
     Path(out).write_text(json.dumps(list(rows.values())))
 
 
+def _count_sample(file: Path, module, blocks: int) -> list[dict]:
+    """Return the rows of a problem at full size, from so many blocks a launch, on memory that is never written."""
+    import simt
+    from benchmarks import references
+
+    with simt.count(device=DEVICE, seconds=300, sample=blocks, partial=True) as report:
+        references.prepare_unwritten(file, module)()
+    extra = {"factor": 1, "launches": 1, "longer": 1, "source": references.source(file)}
+    return [row | extra for row in _list_rows(report)]
+
+
 def _count_short_sums(file: Path, module, sizes: dict[str, int], full_sizes: dict[str, int]) -> list[dict]:
     """Return the rows of a problem without images, counted with sums of length `sizes` and of twice that."""
     import simt
@@ -172,6 +196,39 @@ def _count_short_sums(file: Path, module, sizes: dict[str, int], full_sizes: dic
     (times,) = (full_sizes[name] / size - 1 for name, size in sizes.items())
     extra = {"factor": 1, "launches": 1, "longer": 1, "source": references.source(file), "times": times}
     return [row | extra | {"twice": twice} for row, twice in zip(*counted, strict=True)]
+
+
+def _count_short_vector(file: Path, module, sizes: dict[str, int]) -> list[dict]:
+    """Return the rows of a problem of one vector: one for each kernel and number of blocks that it has at full size.
+
+    Of each kernel the largest launch is counted at length `sizes`; of several of that size, the one in the middle.
+    """
+    import simt
+    from benchmarks import references
+
+    run = references.prepare(file, module, references.full(file, **sizes), "cpu")
+    # every block: blocks may hand values on to others
+    with simt.count(device=DEVICE, seconds=300, sample=1 << 30) as report:
+        run()
+    counted: dict[str, list[dict]] = {}
+    for row in _list_rows(report):
+        counted.setdefault(row["kernel"], []).append(row)
+    with simt.count(device=DEVICE, seconds=300, sample=1, partial=True) as whole:
+        references.prepare_unwritten(file, module)()
+    times: dict[tuple[str, int], int] = {}
+    for launch in whole.launches:
+        times[launch.kernel, launch.blocks] = times.get((launch.kernel, launch.blocks), 0) + 1
+    rows = []
+    for (kernel, blocks), launches in times.items():
+        most = max(_count_blocks(row) for row in counted[kernel])
+        largest = [row for row in counted[kernel] if _count_blocks(row) == most]
+        extra = {"factor": blocks / most, "launches": launches, "longer": 1, "source": references.source(file)}
+        rows.append(largest[len(largest) // 2] | extra)
+    return rows
+
+
+def _count_blocks(row: dict) -> int:
+    return math.prod(row["grid"])
 
 
 def count(*arguments: str) -> list[dict]:

@@ -36,22 +36,22 @@ SMALL = {
     "odd sizes": {
         "batch_size": 2, "channels": 3, "in_channels": 2, "out_channels": 4, "features": 6,
         "num_groups": 2, "groups": 2, "height": 5, "width": 7, "dim1": 3, "dim2": 5,
-        "kernel_size": 2, "maxpool_kernel_size": 2, "M": 3, "K": 5, "N": 7, "rows": 3, "columns": 7,
+        "kernel_size": 2, "maxpool_kernel_size": 2, "M": 3, "K": 5, "N": 7, "rows": 3, "columns": 7, "length": 7,
     },
     "batch 1": {
         "batch_size": 1, "channels": 5, "in_channels": 3, "out_channels": 6, "features": 9,
         "num_groups": 3, "groups": 3, "height": 4, "width": 6, "dim1": 2, "dim2": 7,
-        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 1, "K": 6, "N": 4, "rows": 1, "columns": 6,
+        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 1, "K": 6, "N": 4, "rows": 1, "columns": 6, "length": 260,
     },
     "one channel": {
         "batch_size": 3, "channels": 1, "in_channels": 1, "out_channels": 1, "features": 1,
         "num_groups": 1, "groups": 1, "height": 4, "width": 5, "dim1": 4, "dim2": 3,
-        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 4, "K": 1, "N": 3, "rows": 4, "columns": 1,
+        "kernel_size": 3, "maxpool_kernel_size": 2, "M": 4, "K": 1, "N": 3, "rows": 4, "columns": 1, "length": 32,
     },
     "one pixel": {
         "batch_size": 2, "channels": 4, "in_channels": 2, "out_channels": 4, "features": 8,
         "num_groups": 2, "groups": 2, "height": 3, "width": 3, "dim1": 1, "dim2": 1,
-        "kernel_size": 3, "maxpool_kernel_size": 1, "M": 1, "K": 1, "N": 1, "rows": 2, "columns": 2,
+        "kernel_size": 3, "maxpool_kernel_size": 1, "M": 1, "K": 1, "N": 1, "rows": 2, "columns": 2, "length": 1,
     },
 }  # fmt: skip
 ALLOWED = {
@@ -220,7 +220,8 @@ def test_strides_of_the_upstream_gradient_do_not_matter(name):
     wide = torch.full((*upstream.shape, 2), float("nan"), device=DEVICE)
     wide[..., 0] = upstream
     reverse = tuple(reversed(range(upstream.dim())))
-    for view in (upstream.permute(reverse).contiguous().permute(reverse), wide[..., 0]):
+    turned = [upstream.permute(reverse).contiguous().permute(reverse)] if upstream.dim() > 1 else []
+    for view in (*turned, wide[..., 0]):
         got = gradients(model, instance.inputs, view)
         assert not view.is_contiguous() and all(torch.equal(right[key], got[key]) for key in right)
     expanded = torch.tensor(0.75, device=DEVICE).expand(upstream.shape)

@@ -39,7 +39,7 @@ def test_help(word):
         (["full", "conv2d"], "the following arguments are required: OUT"),
         (["program", "nope", "1", "out"], "nope is none of activations, atomic_patterns, "),
         (["program", "strides", "1", "out", "many"], "invalid int value: 'many'"),
-        (["step", "nope", "out"], "nope is none of bias_scale_sigmoid, "),
+        (["step", "nope", "out"], "nope is none of attention, bias_scale_sigmoid"),
         (["program", "strides", "1", "/nowhere/out"], "/nowhere/out cannot be written: it is a folder, or in none."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from grader.judging import tolerance
+
 
 def serial(x: np.ndarray) -> np.ndarray:
     """Sum over the last axis, one float32 term after another."""
@@ -117,6 +119,8 @@ def variants(name, model, x, *others):
     """(honest, wrong): results by label. Every wrong one is a mistake that the problem's cases must catch."""
     if name == "matmul":
         return _matmul(x, *others)
+    if name == "attention":
+        return _attention(model, x, *others)
     return {
         "conv2d": _convolution,
         "im2col_conv": _convolution,
@@ -128,6 +132,7 @@ def variants(name, model, x, *others):
         "scale_maxpool_clamp": _scale_maxpool_clamp,
         "ratio_interval": _ratio_interval,
         "mend_layernorm": _layernorm,
+        "scan": _scan,
     }.get(name, _whole)(name, model, x)
 
 
@@ -251,6 +256,36 @@ def _softmax(name, m, x):
     return honest, wrong | {"half result": half(result())}
 
 
+def _attention(m, q, k, v):
+    length, causal = q.shape[-2], torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).triu(1)
+
+    def result(tile=32, scores=same, weights=half, sums=same, corrected=True, mask=causal, scale=q.shape[-1] ** -0.5):
+        top = torch.full((*q.shape[:-1], 1), torch.finfo(torch.float32).min)
+        total, out = torch.zeros_like(top), torch.zeros(q.shape)
+        for first in range(0, length, tile):
+            part = slice(first, first + tile)
+            s = scores(q.float() @ k[..., part, :].float().mT * scale)
+            s = s.masked_fill(mask[:, part], -torch.inf) if m.causal else s
+            higher = torch.maximum(top, s.amax(-1, keepdim=True))
+            shrink = torch.exp(top - higher) if corrected else 1.0
+            e = torch.exp(s - higher)
+            total = total * shrink + e.sum(-1, keepdim=True)
+            out = sums(out * shrink + weights(e) @ v[..., part, :].float())
+            top = higher
+        return (out / total).half()
+
+    honest = {f"tiles of {tile}": result(tile) for tile in (1, 16, 64)} | {"weights of float32": result(weights=same)}
+    wrong = {
+        "bfloat16 weights": result(weights=bfloat16),
+        "scores of half": result(scores=half),
+        "sums of half": result(1, sums=half),
+        "not corrected": result(16, corrected=False),
+        "not scaled": result(scale=1.0),
+        "one key too many": result(mask=causal.roll(1, 1).triu(2)),
+    }
+    return honest, wrong
+
+
 def _groupnorm(name, m, x):
     eps = m.gn.eps
     honest = {label: group_norm(x, m.gn, how, eps) for label, how in STATISTICS.items()}
@@ -301,6 +336,32 @@ def _ratio_interval(name, m, x):
         "half result": half(result()),
     }
     return honest, wrong
+
+
+def _scan(name, m, x):
+    def blocks(x, size=256, added=np.add):
+        """Blocks scanned by themselves, their sums in the same way, and each block moved by what lies before it."""
+        padded = np.zeros(-(-len(x) // size) * size, np.float32)
+        padded[: len(x)] = x
+        parts = np.cumsum(padded.reshape(-1, size), axis=1, dtype=np.float32)
+        if len(parts) > 1:
+            parts[1:] = added(parts[1:], blocks(parts[:, -1], size)[:-1, None])
+        return parts.reshape(-1)[: len(x)]
+
+    v, positions = x.numpy(), np.arange(len(x))
+    ordered = np.cumsum(v, dtype=np.float32)
+    honest = {"blocks": blocks(v), "blocks of 1,024": blocks(v, 1024), "a thread each 8,192": blocks(v, 8192)}
+    if len(v) <= tolerance.LONGEST_SUM:
+        honest["serial"] = ordered
+    wrong = {
+        "exclusive": ordered - v,
+        "offsets forgotten": blocks(v, added=lambda part, before: part),
+        "half result": half(x.cumsum(0)).numpy(),
+        "first element forgotten": ordered - v[0],
+        "from the other end": np.cumsum(v[::-1], dtype=np.float32)[::-1].copy(),
+        "one neighbour too many at the end": ordered + np.where(positions == len(v) - 1, v[-1], np.float32(0)),
+    }
+    return {k: torch.from_numpy(y) for k, y in honest.items()}, {k: torch.from_numpy(y) for k, y in wrong.items()}
 
 
 def _whole(name, m, x):

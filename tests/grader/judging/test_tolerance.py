@@ -106,14 +106,18 @@ DECOYS = {
     "one element late": lambda y: y.flatten().roll(1).view_as(y),
     "batch item 0 everywhere": lambda y: y[:1].expand_as(y),
     "last row missing": lambda y: torch.cat([y[..., :-1, :], torch.zeros_like(y[..., -1:, :])], -2),
-    "last element missing": lambda y: torch.cat([y.flatten()[:-1], torch.zeros(1)]).view_as(y),
+    "last element missing": lambda y: torch.cat([y.flatten()[:-1], torch.zeros(1, dtype=y.dtype)]).view_as(y),
 }
+NEED_ROWS = {"channels rolled", "pixels reversed", "rows and columns swapped", "last row missing"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_decoys_fail(name, trials):
     """Does every decoy that differs from the right result fail the case?"""
+    is_vector = trials(name)[0][2][0].dim() == 1
     for label, decoy in DECOYS.items():
+        if is_vector and label in NEED_ROWS:
+            continue
         failed = 0
         for case, _, expected, eager, noise in trials(name):
             got = decoy(eager[0]).contiguous()
@@ -121,9 +125,8 @@ def test_decoys_fail(name, trials):
                 assert tolerance.compare(got, expected, eager, case, noise) is not None, (case.name, label)
                 failed += 1
         no_columns = eager[0].shape[-1] == 1 and label in ("rows and columns swapped", "one column late")
-        assert failed or no_columns or (label, name) == ("channels rolled", "logsumexp") or eager[0].shape[1] == 1, (
-            label
-        )
+        one_channel = eager[0].dim() > 1 and eager[0].shape[1] == 1
+        assert failed or no_columns or (label, name) == ("channels rolled", "logsumexp") or one_channel, label
 
 
 @pytest.mark.parametrize("name", NAMES)

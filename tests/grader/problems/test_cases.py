@@ -443,8 +443,10 @@ def test_the_courses_cases_run_quickly(name):
     read = problem.read(KERNELS_REF / name / "model.py")
     found = read.cases()
     assert len(found) >= 5
+    # a scan adds once per element and launches little, but needs more blocks than a block may have threads
+    most = cases.MOST_ELEMENTS if name == "scan" else 200_000
     for case in found:
-        assert sum(out.numel() for out in read.instantiate(case, 0).eager()) <= 200_000
+        assert sum(out.numel() for out in read.instantiate(case, 0).eager()) <= most
 
 
 def declared(tmp_path, text, settings=None):

@@ -347,9 +347,13 @@ def test_what_the_course_does_without_comes_last():
     assert rows == core + optional and len(rows) == len(exercises.exercises())
     named = [name for name in readme if name in progress.names() and name != "matmul"]
     assert [row.problem for row in core] == list(dict.fromkeys(named))
-    assert [row.problem for row in optional if not row.problem.endswith("_backward")] == ["matmul", "softmax"]
-    assert [row.problem for row in optional if row.where == "optional"] == ["softmax"]  # no lesson sets it
-    optional = [row for row in optional if not row.problem.startswith("softmax")]
+    assert [row.problem for row in optional if not row.problem.endswith("_backward")] == [
+        "matmul",
+        *progress.WITHOUT_LESSON,
+    ]
+    unset = [row.problem for row in optional if row.where == "optional"]
+    assert [name for name in unset if not name.endswith("_backward")] == progress.WITHOUT_LESSON
+    optional = [row for row in optional if row.problem.removesuffix("_backward") not in progress.WITHOUT_LESSON]
     assert all(row.where.endswith(", optional") for row in optional)
     for shown, lesson in (("conv2d_backward", 7), ("conv_groupnorm_maxpool_backward", 8)):
         assert next(row.where for row in optional if row.problem == shown) == f"lesson {lesson}, optional"
@@ -360,7 +364,7 @@ def test_what_the_course_does_without_comes_last():
 
 def test_an_instructors_own_problem_belongs_to_the_core():
     """Does the course go on without a problem only where it is one of its own?"""
-    assert not progress.is_optional("attention") and not progress.is_optional("attention_backward")
+    assert not progress.is_optional("transpose") and not progress.is_optional("transpose_backward")
 
 
 def test_it_says_what_is_better_since_the_last_look(file):
