@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from grader.problems.cases import Case
     from grader.problems.problem import Problem
 
-IDLE_CORES = 12  # of a machine that compiles three sources and runs kernels in four threads, and still has idle ones
+IDLE_CORES = 12  # of a machine that has idle ones while the CPU's run compiles its three builds
 SHOWN_CHARACTERS = 70  # of a finding, while the grading goes on
 
 

@@ -23,10 +23,9 @@ class Spare:
         self.timer: threading.Timer | None = None
 
     def start(self, submission: Path, content: bytes, **options) -> sandbox.Process:
-        """Return the spare worker if it was started with the same arguments, else a new one.
+        """Return the spare worker if it was started for the same file in the same situation, else a new one.
 
-        TORCH_EXTENSIONS_DIR, which must differ between files, is used on a GPU only, and there the spare worker is
-        never older than the file's text.
+        Its folder for torch's builds is that of the text before the last edit.
         """
         process, self.process = self.process, None
         self._stop_clock()
@@ -70,9 +69,6 @@ class Spare:
 
 def _situation(submission: Path, options: dict) -> tuple:
     """Return what a worker cannot change after its start: the code that it has loaded, and the file that it sees."""
-    environment = dict(options.get("environment", {}))
-    if not options.get("gpu"):
-        environment.pop("TORCH_EXTENSIONS_DIR", None)
     # Landlock allows the file, not its name
     is_bound = not sandbox.why_not() and sandbox.probe().level is sandbox.Level.landlock
     bound = submission.lstat().st_ino if is_bound and os.path.lexists(submission) else 0
@@ -82,7 +78,6 @@ def _situation(submission: Path, options: dict) -> tuple:
     return (
         str(submission.resolve()),
         options.get("gpu"),
-        tuple(sorted(environment.items())),
         options.get("required"),
         outside,
         bound,

@@ -55,6 +55,7 @@ def solve(name, instance, **options):
         inputs = copied(instance.inputs)
         got = model(*inputs)
         assert all(map(same, inputs, instance.inputs)), "an input was modified"
+        assert got.dtype == next(filter(is_floating, inputs)).dtype
         return model, got
 
 

@@ -68,6 +68,7 @@ def solve(step, instance, **options):
         assert all(torch.allclose(x, y, rtol=0, atol=0, equal_nan=True) for x, y in zip(inputs, instance.inputs)), (
             "an input was modified"
         )
+        assert got.dtype == inputs[0].dtype
         return model, got
 
 
