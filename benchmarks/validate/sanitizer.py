@@ -2,6 +2,7 @@
 
     python benchmarks/validate/sanitizer.py [NAME …] [--missing] [--out FILE]
     python benchmarks/validate/sanitizer.py --fastest [NAME …] [--out FILE]    kernels_ref's fastest files instead
+    python benchmarks/validate/sanitizer.py --steps PROBLEM … [--out FILE]     the steps of these problems instead
 
 Needs an NVIDIA GPU and the CUDA toolkit. nvcc compiles each program with line numbers; it runs plainly and under each
 of the sanitizer's four tools. A defect may hang the program: a run that takes too long is killed, and what it reported
@@ -11,6 +12,8 @@ A fastest file (kernels_ref/NAME/fastest*.py, named NAME/fastest) runs two image
 further sizes), images with an outlier and with infinity, which take other paths in the code (OUTLIERS), and the
 problem's counted cases; with gradients where it has a backward. Each of torch's allocations is a cudaMalloc of its own.
 The results are in data/sanitizer_fastest.json, which fastest.py reads.
+
+A problem's reference, backward and steps run the cases of its grading; the results are in data/sanitizer_steps.json.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from grader.source.contract import code_digest
 SPECIMENS = ROOT / "tests" / "simt" / "checks"
 DATA = DATA_FOLDER / "sanitizer.json"
 FASTEST = DATA_FOLDER / "sanitizer_fastest.json"
+STEPS = DATA_FOLDER / "sanitizer_steps.json"
 COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 # Sizes of a fastest file's run where two images of full size take too long. These are small, but a block refills its
 # ring buffer in shared memory and reuses the groups' entries, so that a tool could find races there.
@@ -119,20 +123,30 @@ def examine_by(tool: str, options: list[str], command: list[str], seconds: float
     return found, output
 
 
-# ---- fastest files ----
+# ---- files of kernels_ref ----
 
 
 def fastest_files() -> dict[str, Path]:
     return {f"{file.parent.name}/{file.stem}": file for file in sorted(ROOT.glob("kernels_ref/*/fastest*.py"))}
 
 
-def run_fastest(file: Path) -> None:
-    """Run the file's model at all its sizes, in a process of its own under a tool."""
-    import torch
+def files_of_steps(problems: tuple[str, ...]) -> dict[str, Path]:
+    """Return the reference, the backward and the steps of these problems."""
+    folders = [ROOT / "kernels_ref" / name for name in problems]
+    files = [file for folder in folders for file in sorted(folder.glob("*.py")) + sorted(folder.glob("steps/*.py"))]
+    return {
+        f"{file.relative_to(ROOT / 'kernels_ref').with_suffix('')}".replace("/steps", ""): file
+        for file in files
+        if file.stem != "model" and not file.stem.startswith("fastest")
+    }
 
+
+def choose_cases(file: Path) -> list:
+    """Return the cases that a file runs under a tool, each with a value for one element of its input, or None."""
     from benchmarks import references
 
-    module = references.load(file)
+    if not file.stem.startswith("fastest"):
+        return [(case, None) for case in references.problem(file).cases()]
     first = FEW.get(file.parent.name, {"batch_size": 2})
     sizes = [first, *MORE.get(file.parent.name, [])]
     cases = [
@@ -140,7 +154,17 @@ def run_fastest(file: Path) -> None:
     ]
     if file.parent.name.startswith("conv_"):
         cases += [(references.full(file, batch_size=2, **size), value) for size in PATH_SIZES for value in OUTLIERS]
-    for case, value in cases:
+    return cases
+
+
+def run_file(file: Path) -> None:
+    """Run the file's model at all its sizes, in a process of its own under a tool."""
+    import torch
+
+    from benchmarks import references
+
+    module = references.load(file)
+    for case, value in choose_cases(file):
         instance = references.problem(file).instantiate(case, 0, "cpu")
         if value is not None:
             instance.inputs[0][1, 0, 5, 7] = value
@@ -158,24 +182,23 @@ def run_fastest(file: Path) -> None:
     print("all done", flush=True)
 
 
-def examine_fastest(names: tuple[str, ...], out: Path, jobs: int, seconds: float) -> None:
+def examine_files(there: dict[str, Path], names: tuple[str, ...], out: Path, jobs: int, seconds: float) -> None:
     """Build the files in parallel, then run each under each tool."""
     from benchmarks import references
 
     os.environ.setdefault("TORCH_CUDA_ARCH_LIST", "9.0")
-    there = fastest_files()
     if unknown := [name for name in names if name not in there]:
         raise click.UsageError(f"there is no {unknown[0]} in kernels_ref; there are {', '.join(there)}")
     chosen = {name: file for name, file in there.items() if name in names or not names}
     kept = json.loads(out.read_text())["files"] if out.exists() else {}
-    files = {name: report for name, report in kept.items() if name in there}
+    files = {name: report for name, report in kept.items() if out == STEPS or name in there}
     with ThreadPoolExecutor(jobs) as pool:
         for name, errors in zip(chosen, pool.map(references.build, chosen.values()), strict=True):
             if errors:
                 raise click.ClickException(f"{name} does not build: {errors}")
         environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # otherwise a tool only sees torch's memory pools
         os.environ.update(environment)
-        command = [sys.executable, __file__, "--run-fastest"]
+        command = [sys.executable, __file__, "--run-file"]
         # torch frees nothing at its end
         tools = {tool: [] if tool == "memcheck" else given for tool, given in TOOLS.items()}
 
@@ -256,14 +279,16 @@ def examine_programs(names: tuple[str, ...], only_missing: bool, out: Path, jobs
     "--missing", "only_missing", is_flag=True, help="Only programs that the data file does not hold as they are now."
 )
 @click.option("--fastest", is_flag=True, help="Examine kernels_ref's fastest files instead.")
+@click.option("--steps", is_flag=True, help="Examine the steps of these problems instead.")
 @click.option("--out", type=click.Path(path_type=Path), help="The data file.")
 @click.option("--jobs", default=os.cpu_count(), help="How many programs at a time.")
 @click.option("--seconds", type=float, help="How long one run may take: 20, a fastest file's 300.")
-@click.option("--run-fastest", "file", type=click.Path(path_type=Path), hidden=True)
+@click.option("--run-file", "file", type=click.Path(path_type=Path), hidden=True)
 def main(
     names: tuple[str, ...],
     only_missing: bool,
     fastest: bool,
+    steps: bool,
     out: Path | None,
     jobs: int,
     seconds: float | None,
@@ -272,10 +297,15 @@ def main(
     """Compile and examine all programs, or the named ones."""
 
     if file:
-        run_fastest(file)
+        run_file(file)
         return
     if fastest:
-        examine_fastest(names, out or FASTEST, jobs, seconds or 300.0)
+        examine_files(fastest_files(), names, out or FASTEST, jobs, seconds or 300.0)
+        return
+    if steps:
+        if unknown := [name for name in names if not (ROOT / "kernels_ref" / name / "steps").is_dir()]:
+            raise click.UsageError(f"kernels_ref/{unknown[0]} has no steps")
+        examine_files(files_of_steps(names), (), out or STEPS, jobs, seconds or 300.0)
         return
     examine_programs(names, only_missing, out or DATA, jobs, seconds or 20.0)
 

@@ -110,7 +110,10 @@ torch::Tensor attention_forward(torch::Tensor q, torch::Tensor k, torch::Tensor 
 """
 
 kernels = load_inline(
-    name="attention", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["attention_forward"]
+    name="attention_01_scores_in_memory",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["attention_forward"],
 )
 
 

@@ -155,7 +155,10 @@ torch::Tensor attention_forward(torch::Tensor q, torch::Tensor k, torch::Tensor 
 """
 
 kernels = load_inline(
-    name="attention", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["attention_forward"]
+    name="attention_03_register_tiles",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["attention_forward"],
 )
 
 

@@ -191,7 +191,7 @@ torch::Tensor attention_forward(torch::Tensor q, torch::Tensor k, torch::Tensor 
 """
 
 kernels = load_inline(
-    name="attention", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["attention_forward"]
+    name="attention_04_tensor_cores", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["attention_forward"]
 )
 
 
