@@ -37,8 +37,8 @@ GPU_IS_RIGHT = (
 )
 CPU_IS_RIGHT = (
     "On the CPU the same cases give the expected results, and its checks find nothing: look for what only a GPU does, "
-    "such as threads of a warp that run apart (a missing __syncwarp()), blocks that run at the same time, and flags "
-    "like --use_fast_math."
+    "such as threads of a warp that run apart (a missing __syncwarp()), writes that another block sees in another "
+    "order (a missing __threadfence()), blocks that run at the same time, and flags like --use_fast_math."
 )
 
 

@@ -136,15 +136,23 @@ def find_descendants(ancestor: int | None = None) -> list[int]:
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                # the program's name, in brackets, may contain anything
-                fields = Path(f"/proc/{name}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
-                children.setdefault(int(fields.split()[1]), []).append(int(name))
+                children.setdefault(_read_parent(name), []).append(int(name))
     found, waiting = [], [ancestor or os.getpid()]
     while waiting:
         mine = children.get(waiting.pop(), [])
         found += mine
         waiting += mine
     return found
+
+
+def _read_parent(process: str) -> int:
+    """Return the number of a process's parent; a judge asks it of all processes before each turn on a GPU."""
+    descriptor = os.open(f"/proc/{process}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # the program's name, in brackets, may contain anything, up to 64 bytes
+        return int(os.read(descriptor, 4096).rpartition(b")")[2].split()[1])
+    finally:
+        os.close(descriptor)
 
 
 def end_descendants(worker: int, status: int | None) -> int:
