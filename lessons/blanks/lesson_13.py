@@ -1,0 +1,175 @@
+"""Lesson 13: a round of a scan in one array, a scan of a warp, bins of a block, and the places of a compaction."""
+
+from __future__ import annotations
+
+import torch
+
+from grader.notebook.fill import Blank, Call
+
+
+def _numbers(n: int) -> torch.Tensor:
+    return torch.arange(n) * 7 % 5 + 1.0
+
+
+ROUNDS = Blank(
+    text="""
+__global__ void scan_64(const float* x, float* y) {
+    __shared__ float sums[64];
+    int t = threadIdx.x;
+    sums[t] = x[t];
+    __syncthreads();
+    for (int d = 1; d < 64; d *= 2) {
+        float left = ____;
+        ____;
+        sums[t] += left;
+        ____;
+    }
+    y[t] = sums[t];
+}
+""",
+    declaration="torch::Tensor run(torch::Tensor x);",
+    host="""
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    scan_64<<<1, 64>>>(x.data_ptr<float>(), y.data_ptr<float>());
+    return y;
+}
+""",
+    calls=lambda: [Call("with 64 numbers", (_numbers(64),))],
+    expected=lambda x: x.cumsum(0),
+    slips=(
+        (r"__syncwarp", "A left neighbour may be in another warp: the whole block has to wait."),
+        (r"left=sums\[t-d\];", "Threads below d have no such neighbour. They add 0."),
+        (r"x\[t-d\]", "`x` has the numbers from the beginning. The sums so far are in `sums`."),
+        (r"sums\[t-1\]", "The distance doubles from round to round: it is `d`."),
+        (r"t>d\?", "Thread d has a neighbour d places to its left, too: thread 0."),
+    ),
+    right="In each round all threads read, then all threads write: six rounds make 64 running sums.",
+)
+
+LOWER_LANES = Blank(
+    text="""
+__global__ void scan_warps(const float* x, float* y) {
+    int lane = threadIdx.x % 32;
+    float value = x[threadIdx.x];
+    for (int d = 1; d < 32; d *= 2) {
+        float lower = ____;
+        if (____) value += lower;
+    }
+    y[threadIdx.x] = value;
+}
+""",
+    declaration="torch::Tensor run(torch::Tensor x);",
+    host="""
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    scan_warps<<<1, x.numel()>>>(x.data_ptr<float>(), y.data_ptr<float>());
+    return y;
+}
+""",
+    calls=lambda: [Call(f"with {n // 32} warp{'s' if n > 32 else ''}", (_numbers(n),)) for n in (32, 64)],
+    expected=lambda x: x.reshape(-1, 32).cumsum(1).flatten(),
+    slips=(
+        (r"__shfl_down_sync", "That takes a value from a higher lane. A running sum needs those of the lower ones."),
+        (r"__shfl_up_sync\([^,]*,x\[", "Pass on the sum so far, `value`, and not the number from memory."),
+        (r"__shfl_up_sync\([^,]*,value,\d+\)", "The distance doubles from round to round: it is `d`."),
+        (r"if\(threadIdx\.x>=d\)", "`threadIdx.x` counts through all warps. Compare the number of the lane."),
+        (r"if\(lane>d\)", "Lane d has a lane d places below it, too: lane 0."),
+        (r"if\(true\)|if\(1\)", "Lanes below d get their own value back, and would add it to itself."),
+    ),
+    right="Five rounds, without shared memory and without a barrier.",
+)
+
+OWN_BINS = Blank(
+    text="""
+__global__ void histogram(const int* x, int* bins, int n) {
+    __shared__ int own[16];
+    if (threadIdx.x < 16) ____;
+    __syncthreads();
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        ____;
+    __syncthreads();
+    if (threadIdx.x < 16) ____;
+}
+""",
+    declaration="torch::Tensor run(torch::Tensor x, int64_t blocks);",
+    host="""
+torch::Tensor run(torch::Tensor x, int64_t blocks) {
+    auto bins = torch::zeros({16}, x.options());
+    histogram<<<blocks, 64>>>(x.data_ptr<int>(), bins.data_ptr<int>(), x.numel());
+    return bins;
+}
+""",
+    calls=lambda: [
+        Call(
+            f"with {n} numbers and {blocks} block{'s' if blocks > 1 else ''}",
+            ((torch.arange(n, dtype=torch.int32) * 7 % 16) // 2, blocks),
+        )
+        for n, blocks in ((50, 1), (300, 1), (1000, 3))
+    ],
+    expected=lambda x, blocks: torch.bincount(x, minlength=16).int(),
+    slips=(
+        (
+            r"(own\[x\[i\]\]\+=|\+\+own\[x\[i\]\]|own\[x\[i\]\]\+\+)",
+            "Two threads with the same number may both add to the old count. Use `atomicAdd`.",
+        ),
+        (
+            r"\bbins\[threadIdx\.x\]\+=",
+            "Other blocks add to the same bins at the same time. Use `atomicAdd`.",
+        ),
+        (
+            r"\)bins\[threadIdx\.x\]=",
+            "Each block replaces what the others stored. It has to add to it, with `atomicAdd`.",
+        ),
+        (r"&own\[threadIdx\.x\],1\)", "The bin is the number that was read, `x[i]`."),
+        (r"&own\[i\]", "The bin is the number that was read, `x[i]`."),
+        (r"&bins\[threadIdx\.x\],1\)", "Add what the block has counted in this bin, `own[threadIdx.x]`."),
+    ),
+    right="All but 16 atomics of a block stay in its shared memory.",
+)
+
+PLACE = Blank(
+    text="""
+// y gets the elements of x that are not 0, in order. upto[i]: how many of x[0] to x[i] are not 0.
+__global__ void scatter(const float* x, const int* upto, float* y, int* kept, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    if (x[i] != 0.0f) y[____] = x[i];
+    if (i == n - 1) kept[0] = ____;
+}
+""",
+    declaration="torch::Tensor run(torch::Tensor x);",
+    host="""
+torch::Tensor run(torch::Tensor x) {
+    auto upto = x.ne(0).cumsum(0).to(torch::kInt).contiguous();
+    auto y = torch::zeros_like(x);
+    auto kept = torch::zeros({1}, upto.options());
+    int n = x.numel();
+    scatter<<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), upto.data_ptr<int>(), y.data_ptr<float>(),
+                                   kept.data_ptr<int>(), n);
+    return torch::cat({y, kept.to(x.scalar_type())});
+}
+""",
+    calls=lambda: [
+        Call("with every third of 100 numbers kept", (torch.arange(100) % 3 // 2 * torch.arange(100.0),)),
+        Call("with all of 5 numbers kept", (torch.arange(5) + 1.0,)),
+        Call("with none of 70 numbers kept", (torch.zeros(70),)),
+    ],
+    expected=lambda x: torch.cat([x[x != 0], torch.zeros(int((x == 0).sum())), (x != 0).sum().reshape(1).float()]),
+    slips=(
+        (r"y\[upto\[i\]\]", "`upto[i]` counts the element itself: the first one that is kept has 1 and goes to 0."),
+        (r"y\[i\]=", "Then the gaps stay. The place is the number of elements that are kept before this one."),
+        (
+            r"y\[upto\[i-1\]\]",
+            "That counts only those before it, which is right, but element 0 has no `upto[-1]`. Use `upto[i]`.",
+        ),
+        (
+            r"kept\[0\]=upto\[i\]-1;",
+            "The last entry of an inclusive scan counts all of them: nothing is to be taken off.",
+        ),
+        (r"kept\[0\]=n;", "That counts all elements, also those that are 0."),
+    ),
+    right="Every thread knows its place without asking another one.",
+)
+
+BLANKS = {"rounds": ROUNDS, "lower_lanes": LOWER_LANES, "own_bins": OWN_BINS, "place": PLACE}
