@@ -16,6 +16,7 @@ from simt.frontend.local_marks import mark_locals
 from simt.frontend.missing_returns import mark_ends
 from simt.frontend.ptx import translate
 from simt.frontend.refuse import refuse
+from simt.frontend.returned_values import find_returned, store_returned
 from simt.frontend.shared_memory import rewrite_alignment, rewrite_shared
 from simt.frontend.source import Source
 from simt.frontend.tokens import Token, blank, find_closing, find_next, flatten, get_text
@@ -82,12 +83,14 @@ def rewrite(
     _replace_qualifiers(tokens)
     store_whole(tokens, vectors=checked)
     if checked:
+        returned = find_returned(tokens, source)
         _call_copies(tokens)
         hide_casts(tokens, source)
         mark_locals(tokens, source)
         mark_dropped(tokens, source)
         mark_flexible_arrays(tokens, source)
         mark_ends(tokens, source)
+        store_returned(tokens, returned)
     if unrolled:
         unroll(tokens, source)
     _rename_places(tokens, source)
@@ -102,7 +105,7 @@ def rewrite(
 
 # What rewritten text calls in namespace simt. Each has a second name with a _ at its end (simt/include/simt/aliases.h).
 _CALLED = frozenset(
-    "Dropped Site config dynamic_shared erase instance launch local named print reach_end whole".split()
+    "Dropped Site config dynamic_shared erase instance launch local named print reach_end returned whole".split()
 )
 
 

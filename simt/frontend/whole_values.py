@@ -25,7 +25,7 @@ def store_whole(tokens: list[Token], vectors: bool) -> None:
         value = find_next(tokens, i)
         braced = get_text(tokens, value) == "{"
         end = find_closing(tokens, value) if braced else _find_vector_end(tokens, value) if vectors else -1
-        start = _find_left_start(tokens, i) if end >= 0 else -1
+        start = find_left_start(tokens, i) if end >= 0 else -1
         if start < 0:
             continue
         left = tokens[start:i]
@@ -54,7 +54,7 @@ def _declares_pointers(left: list[Token]) -> bool:
     return texts[1:3] == ["(", "*"] and texts[-1] == ")" and (")", "(") in pairwise(texts)
 
 
-def _find_left_start(tokens: list[Token], i: int) -> int:
+def find_left_start(tokens: list[Token], i: int) -> int:
     """Return the index at which the expression before the = at i begins, or -1 if no statement begins there."""
     j = find_next(tokens, i, -1)
     while j >= 0:

@@ -62,4 +62,8 @@ template <class T>
 SIMT_INLINE std::remove_cvref_t<T> whole_(std::remove_cvref_t<T> value) {
   return value;
 }
+template <class T>
+SIMT_INLINE T returned_(T value) {
+  return value;
+}
 }  // namespace simt

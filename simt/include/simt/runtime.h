@@ -94,6 +94,12 @@ SIMT_INLINE std::remove_cvref_t<T> whole(std::remove_cvref_t<T> value) {
   return value;
 }
 
+// See simt/frontend/returned_values.py.
+template <class T>
+SIMT_INLINE T returned(T value) {
+  return value;
+}
+
 #if defined(SIMT_CHECK) && defined(__has_builtin)
 #if __has_builtin(__builtin_clear_padding)
 #define SIMT_KNOWS_PADDING

@@ -240,3 +240,36 @@ def test_a_checked_build_stores_vectors_as_a_whole(value):
     assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value}; }}")
     assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value} + y; }}", checked=True)
     assert "simt::whole" not in rewritten(f"void f() {{ float4 v = {value}; }}", checked=True)
+
+
+FUNCTIONS = """__device__ uint4 load(const uint4* p) { return *p; }
+__device__ float one(const float* p) { return *p; }
+template <class T> __device__ inline T same(T value) { return value; }
+__device__ float* at(float* p) { return p; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("t[i] = load(p);", " load(p)"),
+        ("t[i] = i ? load(p) : zero;", " i ? load(p) : zero"),
+        ("(*t).x = same<float>(one(q));", " same<float>(one(q))"),
+        ("if (i) t[i] = load(p); else t[0] = zero;", " load(p)"),
+        ("f(t[i] = load(p));", None),
+        ("t[i] = one(q);", None),
+        ("*at(q) = one(q);", None),
+        ("uint4 v = load(p);", None),
+        ("uint4& r = same(t[i]);", None),
+        ("t[i] = t[j] = load(p);", None),
+        ("t[i] = load;", None),
+    ],
+)
+def test_a_checked_build_stores_returned_values_itself(statement, value):
+    """Is a statement rewritten that stores what a device function returns, if that may be of a class?"""
+    source = FUNCTIONS + f"__global__ void k(uint4* t, const uint4* p, float* q, int i, int j) {{ {statement} int n; }}"
+    text = rewritten(source, checked=True)
+    assert ("::simt::returned(" in text) == (value is not None)
+    assert value is None or f"= ::simt::returned({value});" in text
+    assert '::simt::local(n, "n")' in text
+    assert "::simt::returned(" not in rewritten(source)
