@@ -1,15 +1,10 @@
 """Draw the pictures of lesson 12: each public function returns one small PNG with alt text."""
 
-import json
-from pathlib import Path
-
-import matplotlib.pyplot as plt
 from IPython.display import Image
 from matplotlib.patches import Rectangle
-from pictures import BLUE, GREY, ORANGE, _axes, _grid, _in_few_colours, _png
+from pictures import BLUE, GREY, ORANGE, _axes, _grid, _in_few_colours, _ladder, _png
 
 GREEN = "#a1d99b"
-DATA = Path(__file__).resolve().parent.parent / "benchmarks" / "data" / "model.json"
 
 
 def attention_as_products() -> Image:
@@ -99,34 +94,11 @@ def lanes_of_mma() -> Image:
     )
 
 
-def predicted_times() -> Image:
-    """Draw the times that simt predicts for the steps of softmax and of attention on an H200."""
-    predicted: dict[str, float] = {}
-    for row in json.loads(DATA.read_text(encoding="utf-8"))["steps"]:
-        if row["group"].split("/")[0] in ("softmax", "attention"):
-            predicted[row["group"]] = predicted.get(row["group"], 0.0) + 1e3 * row["launches"] * row["predicted"]
-    figure, axes = plt.subplots(2, 1, figsize=(6.5, 3.6), height_ratios=(5, 4))
-    told = []
-    for ax, problem in zip(axes, ("softmax", "attention")):
-        steps = {group.split("/")[1]: ms for group, ms in predicted.items() if group.startswith(f"{problem}/")}
-        names = [name[3:].replace("_", " ") for name in steps]
-        ax.barh(range(len(steps)), list(steps.values()), color=BLUE)
-        for place, ms in enumerate(steps.values()):
-            ax.text(ms, place, f" {ms:.3g} ms", va="center", fontsize=8)
-        ax.set_yticks(range(len(steps)), [f"{place + 1}. {name}" for place, name in enumerate(names)], fontsize=8)
-        ax.set_xscale("log")
-        ax.set_xlim(min(steps.values()) / 2, max(steps.values()) * 4)
-        ax.invert_yaxis()
-        ax.set_title(f"{problem}: predicted, not measured", fontsize=9, loc="left")
-        ax.tick_params(axis="x", labelsize=8)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        told.append(f"{problem}: " + ", ".join(f"{name} {ms:.3g}" for name, ms in zip(names, steps.values())))
-    figure.tight_layout()
-    return _in_few_colours(
-        _png(
-            figure,
-            "Two bar charts on logarithmic axes: the times in milliseconds that simt predicts for each step on an "
-            f"H200. {'; '.join(told)}.",
-        )
-    )
+def softmax_ladder() -> Image:
+    """Draw the measured times of kernels_ref/softmax/steps."""
+    return _ladder("softmax")
+
+
+def attention_ladder() -> Image:
+    """Draw the measured times of kernels_ref/attention/steps."""
+    return _ladder("attention")

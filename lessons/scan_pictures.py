@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 from IPython.display import Image
 from matplotlib.patches import Rectangle
-from pictures import BLUE, GREY, ORANGE, _in_few_colours, _png, _small
+from pictures import BLUE, GREY, ORANGE, _in_few_colours, _ladder, _png
 
 NUMBERS = [3, 1, 4, 1, 5, 9, 2, 6]
 ROW = 1.55  # from one row of cells to the next
@@ -126,16 +124,6 @@ def kept_numbers_move() -> Image:
     )
 
 
-def predicted_scan_times() -> Image:
-    """Draw the times that are predicted for kernels_ref/scan/steps."""
-    from grader.pictures import Step, ladder
-
-    data = Path(__file__).resolve().parent.parent / "benchmarks" / "data" / "model.json"
-    seconds: dict[str, float] = {}
-    for row in json.loads(data.read_text(encoding="utf-8"))["steps"]:
-        problem, step = row["group"].split("/")
-        if problem == "scan":
-            seconds[step] = seconds.get(step, 0.0) + row["launches"] * row["predicted"]
-    picture = ladder([Step(name, time, predicted=True) for name, time in sorted(seconds.items())], problem="scan")
-    times = ", ".join(f"{name} {1e3 * time:.3f} ms" for name, time in sorted(seconds.items()))
-    return Image(_small(picture).data, alt=f"Predicted times of the steps of scan on an H200: {times}.")
+def scan_ladder() -> Image:
+    """Draw the measured times of kernels_ref/scan/steps."""
+    return _ladder("scan")
