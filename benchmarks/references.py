@@ -22,7 +22,8 @@ COUNTED = ("prime sizes", "batch 1")
 
 # The size that is a problem's batch where it is not called batch_size, and how many of it are counted in place of one
 # image. softmax has a thread for each row in one of its steps: a single row would leave its warps empty.
-BATCHES = {"softmax": ("rows", 128), "scan": ("length", 1)}
+# int4_matvec and int8_matmul have few x and many rows of weights.
+BATCHES = {"softmax": ("rows", 128), "scan": ("length", 1), "int4_matvec": ("rows", 128), "int8_matmul": ("rows", 1)}
 
 # im2col makes its columns a few images at a time. ncu replays every launch: it profiles two such rounds instead of all.
 FULL_SIZES = {"im2col_conv": {"batch_size": 14}, "conv_groupnorm_maxpool": {"batch_size": 14}}
@@ -129,7 +130,8 @@ def prepare_unwritten(file: Path, module):
     name, part = batch(file)
     small = problem(file).instantiate(full(file, **{name: part}), 0, "cpu")
     model = module.ModelNew(*small.init_args, **small.init_kwargs)
-    inputs = [torch.empty([sizes(file)[name], *x.shape[1:]], dtype=x.dtype) for x in small.inputs]
+    whole = sizes(file)[name]
+    inputs = [torch.empty([whole if len(x) == part else len(x), *x.shape[1:]], dtype=x.dtype) for x in small.inputs]
 
     def run():
         with torch.no_grad():

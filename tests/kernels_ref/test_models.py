@@ -42,10 +42,18 @@ FULL_SIZE = {
     "mend_layernorm": ([1024], (64, 16, 128, 1024), (64, 16, 128, 1024), ["ln.bias", "ln.weight"]),
     "matmul": ([], [(2048, 4096), (4096, 4096)], (2048, 4096), []),
     "attention": ([False], [(8, 16, 2048, 64)] * 3, (8, 16, 2048, 64), []),
+    "int4_matvec": ([128], [(1, 8192), (28672, 1024), (28672, 64)], (1, 28672), []),
+    "int8_matmul": ([], [(128, 8192), (128,), (28672, 8192), (28672,)], (128, 28672), []),
     "conv2d_tensor_core": ([64, 64, 3], (128, 64, 64, 64), (128, 64, 62, 62), CONV),
     "softmax": ([], (4096, 16384), (4096, 16384), []),
     "scan": ([], (67108864,), (67108864,), []),
     "scale_maxpool_clamp": ([(64, 1, 1), 4, 0.0, 1.0], (128, 64, 126, 126), (128, 64, 31, 31), ["scale"]),
+}
+# of the inputs, where they are not all float32
+DTYPES = {
+    "attention": [torch.float16] * 3,
+    "int4_matvec": [torch.float16, torch.int32, torch.float16],
+    "int8_matmul": [torch.int8, torch.float32, torch.int8, torch.float32],
 }
 NAMES = sorted(FULL_SIZE)
 
@@ -75,23 +83,29 @@ def test_sizes_are_kernelbench_s(name):
         inputs = module.get_inputs()
         model = module.Model(*module.get_init_inputs())
     assert [tuple(x.shape) for x in inputs] == (input_shape if isinstance(input_shape, list) else [input_shape])
-    assert {x.dtype for x in inputs} == {torch.float16 if name == "attention" else torch.float32}
+    assert [x.dtype for x in inputs] == DTYPES.get(name, [torch.float32] * len(inputs))
     assert tuple(model(*inputs).shape) == output_shape
     assert sorted(model.state_dict()) == sorted(weights)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_are_uniform(name):
-    """Does get_inputs draw from [0, 1), new values at every call?"""
+    """Does get_inputs draw from [0, 1), and integers from all that there are, new values at every call?"""
     module = load_model(name)
     small: dict[str, int] = dict.fromkeys(
         ("batch_size", "height", "width", "dim1", "dim2", "rows", "columns", "heads"), 9
     )
     small["length"] = 999 if name == "scan" else 9
+    if name in ("int4_matvec", "int8_matmul"):  # with a value for each group of columns, or for each row
+        small |= {"batch_size": 99, "rows": 99, "columns": 4096}
     for size in small.keys() & set(vars(module)):
         setattr(module, size, small[size])
     for a, b in zip(module.get_inputs(), module.get_inputs(), strict=True):
-        assert 0 <= a.min() < 0.1 and 0.9 < a.max() <= (1 if a.dtype == torch.float16 else 1 - 2**-24)
+        if not a.is_floating_point():
+            limits = torch.iinfo(a.dtype)
+            assert a.min() < 0.9 * limits.min and a.max() > 0.9 * limits.max
+        else:
+            assert 0 <= a.min() < 0.1 and 0.9 < a.max() <= (1 if a.dtype == torch.float16 else 1 - 2**-24)
         assert not torch.equal(a, b)
 
 

@@ -98,7 +98,7 @@ def held_at_full_size(instance, got):
 
 def cut_like(x, other, start, end):
     """The images from start to end of an input, where it has as many as x, else all of it."""
-    return other[start:end] if isinstance(other, torch.Tensor) and other.shape == x.shape else other
+    return other[start:end] if isinstance(other, torch.Tensor) and other.dim() and len(other) == len(x) else other
 
 
 def in_order(a, b):

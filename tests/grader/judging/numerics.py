@@ -3,6 +3,8 @@
 Nothing here calls the operators that the problems' models call: sums are numpy's, one term after another or as a tree.
 """
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -121,6 +123,10 @@ def variants(name, model, x, *others):
         return _matmul(x, *others)
     if name == "attention":
         return _attention(model, x, *others)
+    if name == "int4_matvec":
+        return _int4_matvec(model, x, *others)
+    if name == "int8_matmul":
+        return _int8_matmul(x, *others)
     return {
         "conv2d": _convolution,
         "im2col_conv": _convolution,
@@ -282,6 +288,64 @@ def _attention(m, q, k, v):
         "not corrected": result(16, corrected=False),
         "not scaled": result(scale=1.0),
         "one key too many": result(mask=causal.roll(1, 1).triu(2)),
+    }
+    return honest, wrong
+
+
+def _int4_matvec(m, x, packed, scales):
+    def unpacked(order: Iterable[int] = range(8), offset=8):
+        return torch.stack([packed >> 4 * k & 15 for k in order], dim=-1).flatten(1).float() - offset
+
+    groups = torch.arange(x.shape[1]) // m.group_size
+
+    def result(weights=None, scaled=same, sums=same, step=8, groups=groups):
+        w = scaled((unpacked() if weights is None else weights) * scales[:, groups].float())
+        total = torch.zeros(len(x), len(packed))
+        for first in range(0, x.shape[1], step):
+            part = slice(first, first + step)
+            total = sums(total + x[:, part].float() @ w[:, part].T)
+        return total.half()
+
+    # a step may round the weights as eager does, and what a few products add up to
+    honest = {f"{step} at a time": result(step=step) for step in (8, 32, 256)}
+    honest |= {"half weights": result(scaled=half)}
+    wrong = {
+        "sums of half": result(sums=half, step=1),
+        "weights of bfloat16": result(scaled=bfloat16),  # also where few products or equal weights hide it
+        "offset of 7": result(unpacked(offset=7)),
+        "no offset": result(unpacked(offset=0)),
+        "neighbours exchanged": result(unpacked((1, 0, 3, 2, 5, 4, 7, 6))),
+        "from the other end": result(unpacked(range(7, -1, -1))),
+        "the first scale for all": result(groups=torch.zeros_like(groups)),
+        "scale of the group before": result(groups=(groups - 1).clamp(min=0)),
+    }
+    return honest, wrong
+
+
+def _int8_matmul(x, x_scale, weight, weight_scale):
+    def total(left=x, right=weight):
+        return left.int() @ right.int().T
+
+    def scaled(sums, left=x_scale, right=weight_scale):
+        return sums.float() * left[:, None] * right
+
+    def shifted(t):
+        return t.int() & 0xFF
+
+    honest = {
+        "integers": scaled(total()),
+        "both scales first": total().float() * (x_scale[:, None] * weight_scale),
+        "floats in order": scaled((x.float()[:, None] * weight.float()).cumsum(-1)[..., -1]),
+    }
+    wrong = {
+        "sums of 16 bits": scaled(total().short()),
+        "bytes without a sign": scaled(total(shifted(x), shifted(weight))),
+        "one factor without a sign": scaled(total(right=shifted(weight))),
+        "no scale of x": scaled(total(), torch.ones_like(x_scale)),
+        "scale of the next row": scaled(total(), right=weight_scale.roll(-1)),
+        "half result": half(scaled(total())),
+        "bfloat16 scales": scaled(total(), bfloat16(x_scale), bfloat16(weight_scale)),
+        "last four columns forgotten": scaled(total(x[:, :-4], weight[:, :-4])),
     }
     return honest, wrong
 
