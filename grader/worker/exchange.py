@@ -149,5 +149,15 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     if not a.numel():
         return True
     a, b = (t.detach().contiguous().view(-1).view(torch.uint8) for t in (a, b))
-    step = 1 << 30  # compare a GB at a time: no temporary as large as the tensor
+    word = next(dtype for dtype in _WORDS if _are_words(a, dtype) and _are_words(b, dtype))
+    a, b = a.view(word), b.view(word)
+    step = (1 << 30) // word.itemsize  # compare a GB at a time: no temporary as large as the tensor
     return all(torch.equal(a[i : i + step], b[i : i + step]) for i in range(0, a.numel(), step))
+
+
+_WORDS = (torch.int64, torch.int32, torch.int16, torch.uint8)  # a GPU compares long words several times as fast
+
+
+def _are_words(of_bytes: torch.Tensor, dtype: torch.dtype) -> bool:
+    size = dtype.itemsize
+    return of_bytes.numel() % size == of_bytes.storage_offset() % size == of_bytes.data_ptr() % size == 0

@@ -7,8 +7,8 @@ round they are compared with eager's elements for the same inputs.
 
 from __future__ import annotations
 
-import math
 import random
+from collections.abc import Iterator, Sequence
 
 import torch
 
@@ -113,39 +113,54 @@ def draw_places(like: list[torch.Tensor]) -> list[torch.Tensor]:
     ]
 
 
-def are_alike(got: list[torch.Tensor], expected: list[torch.Tensor], far: float = 0.0) -> bool:
-    """Return whether elements of two programs' results of one call are about the same; a share `far` of them need not
-    be.
+def are_alike(
+    got: Sequence[list[torch.Tensor]], expected: Sequence[list[torch.Tensor]], far: float = 0.0
+) -> list[bool]:
+    """Return of each call whether elements of two programs' results are about the same; a share `far` of them need not
+    be. All calls are compared at once: a GPU takes as long for one.
     """
-    return all(_are_near(mine, theirs, far) for mine, theirs in zip(got, expected, strict=True))
+    pairs = [_are_near(*_pair(mine, theirs), far) for mine, theirs in _by_result(got, expected)]
+    return torch.stack(pairs).all(dim=0).tolist() if pairs else [True] * len(got)
 
 
-def measure_distance(got: list[torch.Tensor], expected: list[torch.Tensor]) -> float:
-    """Return the largest distance of two programs' elements of one result: the root mean square of the differences
-    over that of the expected values, infinities and NaNs left out.
+def measure_distances(got: Sequence[list[torch.Tensor]], expected: Sequence[list[torch.Tensor]]) -> list[float]:
+    """Return of each call the largest distance of two programs' elements of one result: the root mean square of the
+    differences over that of the expected values, infinities and NaNs left out.
     """
-    return max((_distance(mine, theirs) for mine, theirs in zip(got, expected, strict=True)), default=0.0)
+    pairs = [_distance(*_pair(mine, theirs)) for mine, theirs in _by_result(got, expected)]
+    return torch.stack(pairs).amax(dim=0).tolist() if pairs else [0.0] * len(got)
 
 
-def _distance(got: torch.Tensor, expected: torch.Tensor) -> float:
-    if expected.is_complex():
-        got, expected = torch.view_as_real(got), torch.view_as_real(expected)
+Pairs = Iterator[tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]]
+
+
+def _by_result(got: Sequence[list[torch.Tensor]], expected: Sequence[list[torch.Tensor]]) -> Pairs:
+    """Yield one result after another, each of all calls."""
+    return zip(zip(*got, strict=True), zip(*expected, strict=True), strict=True)
+
+
+def _pair(got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the elements of one result as matrices with a row for each call, complex numbers as two each."""
+    stacked = (torch.stack(tuple(one)) for one in (got, expected))
+    mine, theirs = (torch.view_as_real(one.resolve_conj()) if one.is_complex() else one for one in stacked)
+    return mine.flatten(1), theirs.flatten(1)
+
+
+def _distance(got: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
     x, y = got.double(), expected.double()
     finite = torch.isfinite(x) & torch.isfinite(y)
-    size, apart = float(y[finite].square().sum()), float((x - y)[finite].square().sum())
-    return math.sqrt(apart / size) if size else float(apart > 0)
+    size, apart = (torch.where(finite, one.square(), 0.0).sum(dim=1) for one in (y, x - y))
+    return torch.where(size > 0, (apart / size).sqrt(), (apart > 0).double())
 
 
-def _are_near(got: torch.Tensor, expected: torch.Tensor, far: float) -> bool:
-    if not expected.numel():
-        return True
-    if expected.is_complex():
-        got, expected = torch.view_as_real(got), torch.view_as_real(expected)
+def _are_near(got: torch.Tensor, expected: torch.Tensor, far: float) -> torch.Tensor:
+    if not expected.shape[1]:
+        return torch.ones(len(expected), dtype=torch.bool, device=expected.device)
     if not expected.is_floating_point():
-        return bool((got != expected).double().mean() <= far)
+        return (got != expected).double().mean(dim=1) <= far
     x, y = got.double(), expected.double()
-    finite = y[torch.isfinite(y)]
-    size = finite.square().mean().sqrt() if finite.numel() else y.new_zeros(())
-    near = (x - y).abs() <= NEAR * (y.abs() + size)
+    finite = torch.isfinite(y)
+    size = (torch.where(finite, y.square(), 0.0).sum(dim=1) / finite.sum(dim=1).clamp(min=1)).sqrt()
+    near = (x - y).abs() <= NEAR * (y.abs() + size[:, None])
     same = (x == y) | (x.isnan() & y.isnan())
-    return bool((~(near | same)).double().mean() <= far)
+    return (~(near | same)).double().mean(dim=1) <= far

@@ -15,7 +15,7 @@ from grader.judging.timing.bench import Backward, Bench
 from grader.judging.timing.commands import Candidate, Other
 from grader.judging.timing.inputs import TimedInputs
 from grader.judging.timing.others import EAGER
-from grader.judging.timing.results import FAR_SHARE, NoResult, are_alike, draw_places, measure_distance
+from grader.judging.timing.results import FAR_SHARE, NoResult, are_alike, draw_places, measure_distances
 from grader.judging.trial import Finding, FindingError
 from grader.problems.cases import Case
 from grader.problems.instance import Instance
@@ -35,7 +35,7 @@ TIMED = Case("timed")
 class Rounds:
     """What the judge does around each round. others: the baselines, of which eager is one. way: eager once more.
 
-    usual: how far the results of calls that were compared whole lay from eager's, see measure_distance().
+    usual: how far the results of calls that were compared whole lay from eager's, see measure_distances().
     """
 
     bench: Bench
@@ -73,12 +73,12 @@ class Rounds:
         if not self.count or secrets.randbelow(1000) < 1000 * VERIFY_SHARE:
             self.verify(numbers)
         mine, eager = self.mine.probe.values, self.others[EAGER].probe.values
+        alike, distances = are_alike(mine, eager, self.far), measure_distances(mine, eager)
         for call, number in enumerate(numbers):
-            distance = measure_distance(mine[call], eager[call])
-            is_usual = distance <= UNUSUAL * self.usual or bool(self.far)
-            if not is_usual or not are_alike(mine[call], eager[call], self.far):
+            is_usual = distances[call] <= UNUSUAL * self.usual or bool(self.far)
+            if not is_usual or not alike[call]:
                 self._verify_read(call, number)
-                self.usual = max(self.usual, distance)
+                self.usual = max(self.usual, distances[call])
         self.count += 1
 
     def verify(self, numbers: Sequence[int] = ()) -> None:
@@ -98,7 +98,7 @@ class Rounds:
         if number in numbers:  # where memory was short, too: the last call is compared when there is more
             call = list(numbers).index(number)
             mine, eager = self.mine.probe.values[call], self.others[EAGER].probe.values[call]
-            self.usual = max(self.usual, measure_distance(mine, eager))
+            self.usual = max(self.usual, *measure_distances([mine], [eager]))
 
     def _verify_read(self, call: int, number: int) -> None:
         """Compare the elements that were read of one call with the same tolerance as in the stage correct."""

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 import torch
 
-from grader.judging.timing.results import FAR_SHARE, READ_AT_ONCE, SAMPLES, NoResult, Probe, are_alike, draw_places
+from grader.judging.timing.results import (
+    FAR_SHARE,
+    READ_AT_ONCE,
+    SAMPLES,
+    NoResult,
+    Probe,
+    are_alike,
+    draw_places,
+    measure_distances,
+)
 from tests.grader.judging.timing.views import Memory, at
 
 
@@ -93,7 +102,7 @@ def changed(values: torch.Tensor, share: float, by: float) -> torch.Tensor:
 )
 def test_elements_of_another_result_are_noticed(got, expected):
     x = torch.randn(SAMPLES, generator=torch.Generator().manual_seed(1))
-    assert are_alike([x, got(x)], [x, x], FAR_SHARE) is expected
+    assert are_alike([[x, x], [x, got(x)]], [[x, x]] * 2, FAR_SHARE) == [True, expected]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
@@ -102,14 +111,26 @@ def test_every_element_counts_where_rounding_picks_nothing(dtype):
     x = (1 + torch.arange(SAMPLES) % 5).to(dtype)
     late = x.clone()
     late[7] = 0
-    assert are_alike([x], [x]) and not are_alike([late], [x]) and are_alike([late], [x], FAR_SHARE)
+    assert are_alike([[x], [late]], [[x], [x]]) == [True, False] and are_alike([[late]], [[x]], FAR_SHARE) == [True]
 
 
 def test_whole_numbers_infinities_and_complex_numbers_compare():
     numbers = torch.arange(SAMPLES)
-    assert are_alike([numbers], [numbers]) and not are_alike([numbers], [numbers + 1])
+    assert are_alike([[numbers]] * 2, [[numbers], [numbers + 1]]) == [True, False]
     odd = torch.tensor([float("inf"), float("-inf"), float("nan"), 1.0] * 100)
-    assert are_alike([odd], [odd]) and not are_alike([odd.nan_to_num()], [odd])
+    assert are_alike([[odd], [odd.nan_to_num()]], [[odd]] * 2) == [True, False]
     wave = torch.polar(torch.ones(SAMPLES), torch.linspace(0, 6, SAMPLES))
-    assert are_alike([wave], [wave]) and not are_alike([wave.conj().resolve_conj()], [wave])
-    assert are_alike([torch.empty(0)], [torch.empty(0)])
+    assert are_alike([[wave], [wave.conj()]], [[wave]] * 2) == [True, False]
+    assert are_alike([[torch.empty(0)]], [[torch.empty(0)]]) == [True] and are_alike([[]], [[]]) == [True]
+
+
+def test_distances_are_those_of_each_call():
+    """Do they agree with plain Python's, are infinities and NaNs left out, and does the farthest result count?"""
+    odd = torch.tensor([float("inf"), float("nan"), 3.0, 4.0])
+    off = torch.tensor([1.0, 2.0, 3.0, 4.5])
+    zeros = torch.zeros(4)
+    got, expected = [[odd, zeros], [off, zeros], [odd, off]], [[odd, zeros], [odd, zeros], [odd, zeros]]
+    assert measure_distances(got, expected) == pytest.approx([0.0, 0.1, 1.0])
+    whole = torch.arange(1, 5)
+    assert measure_distances([[whole * 2]], [[whole]]) == pytest.approx([1.0])
+    assert measure_distances([[torch.empty(0)]], [[torch.empty(0)]]) == [0.0] and measure_distances([[]], [[]]) == [0.0]
