@@ -7,11 +7,12 @@ named, with its line where one is known, and what to do about it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from grader.worker.messages import TalliedLaunch, TalliedLine
 from simt.counting.occupancy import occupancy
-from simt.counting.time_model import CONSTANTS, Prediction, Work
+from simt.counting.time_model import CONSTANTS, GPUS, Prediction, Work
 from simt.counting.what_if import REFINEMENTS, Waste, find_savings, find_share
 from simt.devices import DEVICES
 
@@ -56,29 +57,37 @@ def advise(launches: Sequence[Counted], gpu: str, least: float, outputs: float, 
     launches can become one: those of forward and of backward cannot.
     """
     total = sum(one.seconds for one in launches)
+    most = total * GPUS[gpu].dram / least if least else math.inf  # times as fast: by what memory can move
     best = _find_costliest(launches, gpu)
     passed = _count_passed(launches, outputs)
     fused = _find_fusion(launches, least, passed) if fusible else 0.0
     if fused and (best is None or fused > best[0]) and total > WORTH * (total - fused):
-        return Advice(_describe_fusion(launches, passed > PASSED_ON * least, total / (total - fused)))
+        times = min(most, total / (total - fused))
+        return Advice(_describe_fusion(launches, passed > PASSED_ON * least, times))
     if best and total > WORTH * (total - best[0]):
         saved, cause, one = best
         line = _find_line(one.tallied, cause)
-        text = f"{_describe(cause, one, line, gpu)} (predicted: {_factor(total / (total - saved))} as fast)."
+        # Of other blocks it is not known what else the program does for each of them.
+        at_least = "at least " if cause in ("part warps", "small blocks") else ""
+        times = _factor(min(most, total / (total - saved)))
+        text = f"{_describe(cause, one, line, gpu)} (predicted: {at_least}{times} as fast)."
         return Advice(text, one, line.line if line else None)
     return Advice()
 
 
 def _find_costliest(launches: Sequence[Counted], gpu: str) -> tuple[float, str, Counted] | None:
-    """Return the seconds that a kind of waste costs, the kind, and the launches that show it."""
-    found = [
-        (one.tallied.times * (one.prediction.seconds - seconds), cause, one)
-        for one in launches
-        for cause, seconds in find_savings(one.work, one.waste, gpu).items()
+    """Return the seconds that a kind of waste costs in all launches, the kind, and the launches that show it most."""
+    found: dict[str, list[tuple[float, Counted]]] = {}
+    for one in launches:
+        for cause, seconds in find_savings(one.work, one.waste, gpu).items():
+            saved = one.tallied.times * (one.prediction.seconds - seconds)
+            found.setdefault(cause, []).append((saved, one))
+    costs = [
+        (sum(saved for saved, _ in each if saved > 0), cause, max(each, key=lambda pair: pair[0])[1])
+        for cause, each in found.items()
     ]
-    most = max(found, key=lambda one: one[0], default=None)
-    mistakes = [one for one in found if one[1] not in REFINEMENTS]
-    mistake = max(mistakes, key=lambda one: one[0], default=None)
+    most = max(costs, key=lambda one: one[0], default=None)
+    mistake = max((one for one in costs if one[1] not in REFINEMENTS), key=lambda one: one[0], default=None)
     return mistake if most and mistake and mistake[0] > ABOUT * most[0] else most
 
 
@@ -134,15 +143,15 @@ def _describe_fusion(launches: Sequence[Counted], passes_results: bool, times: f
 # Each says what costs time, then what to do; the end is added.
 SENTENCES = {
     "scattered loads": (
-        "In {kernel}, a warp's load touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough. Let "
+        "In {kernel}, a warp's load touches {have} sectors of 32 bytes where {ideal} would be enough. Let "
         "neighbouring threads read neighbouring addresses"
     ),
     "scattered stores": (
-        "In {kernel}, a warp's store touches {have:.0f} sectors of 32 bytes where {ideal:.0f} would be enough. Let "
+        "In {kernel}, a warp's store touches {have} sectors of 32 bytes where {ideal} would be enough. Let "
         "neighbouring threads write neighbouring addresses"
     ),
     "bank conflicts": (
-        "In {kernel}, a request to shared memory takes {have:.1f} wavefronts where {ideal:.1f} would be enough. Pad "
+        "In {kernel}, a request to shared memory takes {have} wavefronts where {ideal} would be enough. Pad "
         "the array's rows by one element"
     ),
     "idle lanes": (
@@ -150,11 +159,10 @@ SENTENCES = {
         "a warp take the same branch and the same number of steps"
     ),
     "part warps": (
-        "In {kernel}, blocks of {threads:,} threads leave lanes of a warp idle. Use a multiple of 32 threads, such as "
-        "256"
+        "In {kernel}, blocks of {count} leave lanes of a warp idle. Use a multiple of 32 threads, such as 256"
     ),
     "small blocks": (
-        "In {kernel}, a block has only {threads:,} threads. A multiprocessor of the {gpu} runs at most {most_blocks} "
+        "In {kernel}, a block has only {count}. A multiprocessor of the {gpu} runs at most {most_blocks} "
         "blocks at once, which is {warps} of its {most_warps} warps here. Use larger blocks, such as 256 threads"
     ),
     "few blocks": (
@@ -184,7 +192,9 @@ SENTENCES = {
         "In {kernel}, threads add floats in shared memory one after another. Let each thread add up what it reads in "
         "a register, and combine these sums by shuffles or a tree"
     ),
-    "doubles": "In {kernel}, a part is computed in double. Write 0.5f for 0.5, and call expf for exp",
+    "doubles": (
+        "In {kernel}, a part is computed in double. Declare numbers as float, write 0.5f for 0.5, and call expf for exp"
+    ),
     "divisions": (
         "In {kernel}, / and % of integers take {divisions:.0%} of the instructions. Take the indices from a grid of "
         "two or three dimensions, or divide once, before the loop"
@@ -219,10 +229,10 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
     fits = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
     return SENTENCES[cause].format(
         kernel=f"`{one.tallied.kernel.split('<')[0]}`",
-        have=have,
-        ideal=max(1.0, ideal),
+        have=_amount(have, max(1.0, ideal), have),
+        ideal=_amount(have, max(1.0, ideal), max(1.0, ideal)),
         lanes=waste.lanes,
-        threads=work.threads,
+        count=f"{work.threads:,} thread{'s' * (work.threads != 1)}",
         blocks=work.blocks,
         multiprocessors=DEVICES[gpu].multiprocessors,
         gpu=gpu,
@@ -237,6 +247,11 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         divisions=find_share(work, "divide32", "divide64"),
         long=find_share(work, "indexing64"),
     )
+
+
+def _amount(have: float, ideal: float, shown: float) -> str:
+    """Return one of two amounts, with a decimal where they are near each other."""
+    return f"{shown:.0f}" if have > 1.75 * ideal and have > 3 else f"{shown:.1f}"
 
 
 def _find_amounts(cause: str, work: Work, waste: Waste) -> tuple[float, float]:

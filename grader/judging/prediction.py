@@ -21,7 +21,7 @@ from grader.problems import ladders
 from grader.problems.cases import ProblemError
 from grader.problems.exercises import BACKWARD
 from grader.source import contract, waits
-from grader.verdict import PredictedLaunch, Prediction, Reason, Rung, Stage
+from grader.verdict import NOT_IN_TIME, PredictedLaunch, Prediction, Reason, Rung, Stage
 from grader.worker import protocol
 from simt.counting.time_model import GPUS, Work, find_interval, predict
 from simt.counting.what_if import Waste
@@ -53,15 +53,17 @@ def run(context: Context, stage: Stage) -> None:
 
 
 def _explain(finding: Finding) -> str:
-    """Return why a launch could not be counted; of one that takes too long, what makes it so slow."""
-    if finding.reason is not Reason.kernel_timeout:
-        return _shorten(finding.message)
+    """Return why a launch could not be counted."""
     kernel = next((f"`{one.kernel}`" for one in finding.evidence if one.kernel), "a kernel")
-    return (
-        f"{full_size.BLOCKS} blocks of {kernel} could not be counted at full size within {full_size.SECONDS:.0f} s: a "
-        "block does too much, or a single thread of it. Share the work among all threads of a block, and among more "
-        "blocks."
-    )
+    if finding.reason is Reason.kernel_timeout:
+        return (
+            f"{NOT_IN_TIME}: the few blocks of {kernel} that are counted at full size take longer than "
+            f"{full_size.SECONDS:.0f} s on this machine's CPU. Look for work that the threads of a block repeat or "
+            "leave to one of them, for barriers in inner loops, and for too few blocks."
+        )
+    if finding.reason is Reason.timeout:
+        return f"{NOT_IN_TIME}: one forward at full size takes too long on this machine's CPU, or never ends."
+    return _shorten(finding.message)
 
 
 def _shorten(text: str) -> str:
@@ -88,7 +90,7 @@ def _predict(context: Context, gpu: str) -> Prediction:
         gpu=gpu,
         sizes=sizes,
         ms=_ms(total),
-        low=_ms(low),
+        low=_ms(min(total, max(low, bound))),  # nothing is faster than memory
         high=_ms(high),
         limit=slowest.prediction.limit,
         bound_ms=_ms(bound),

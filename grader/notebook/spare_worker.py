@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from grader.source import syntax
-from grader.verdict import Outcome, Reason, Verdict
+from grader.verdict import NOT_IN_TIME, Outcome, Reason, Verdict
 from grader.worker import sandbox
 from grader.worker.spare import Spare, list_own_files
 
@@ -75,6 +75,7 @@ def keepable(verdict: Verdict) -> bool:
         verdict.outcome in (Outcome.passed, Outcome.failed)
         and verdict.reason not in FLEETING
         and verdict.device.startswith("cpu")
+        and not any(NOT_IN_TIME in stage.message for stage in verdict.stages)
     )
 
 

@@ -25,6 +25,7 @@ from grader.pictures.picture import (
     seconds,
 )
 
+NEAR = 1.02  # times as fast, up to which two kernels are about as fast
 MEASURED = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "steps.json"
 
 
@@ -77,6 +78,10 @@ def times(factor: float) -> str:
 def describe_rank(steps: Sequence[Step], student: Step) -> str:
     """Return which steps the student's time lies between, and how much faster the fastest step is."""
     fastest = min(steps, key=lambda s: s.seconds)
+    near = min(steps, key=lambda s: abs(math.log(s.seconds / student.seconds)))
+    if max(near.seconds, student.seconds) < NEAR * min(near.seconds, student.seconds):
+        also = "" if near is fastest else f"; {fastest.name} is {times(student.seconds / fastest.seconds)} as fast"
+        return f"about as fast as {near.name}{also}"
     slower = [s for s in steps if s.seconds >= student.seconds]
     faster = [s for s in steps if s.seconds < student.seconds]
     if not faster:

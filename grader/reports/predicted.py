@@ -98,6 +98,8 @@ def describe_moving(prediction: Prediction) -> str:
     words = f"Not in this time: what PyTorch's own {names} takes."
     if {"fill_", "zero_"} & {*prediction.moving}:
         words += " A tensor of which your kernel writes every element needs no zeros: use `torch::empty_like`."
+    if "copy_" in prediction.moving:
+        words += " Remove a copy that your kernel does not need: it can read its input where it lies."
     return words
 
 
@@ -105,12 +107,12 @@ def describe_moving(prediction: Prediction) -> str:
 
 
 def choose_rungs(prediction: Prediction) -> list[Rung]:
-    """Return the rungs that are shown: of the steps the first, the next that is clearly faster and the last; and all
+    """Return the rungs that are shown: of the steps the first, the next that is clearly faster and the fastest; and all
     that are no steps.
     """
     steps = [rung for rung in prediction.rungs if rung.kind == "step"]
-    faster = [rung for rung in steps if is_faster(rung, prediction)]
-    shown = [*steps[:1], *sorted(faster, key=time_of)[-1:], *steps[-1:]]
+    faster = sorted((rung for rung in steps if is_faster(rung, prediction)), key=time_of)
+    shown = [*steps[:1], *faster[-1:], *sorted(steps, key=time_of)[:1]]
     return [rung for rung in prediction.rungs if rung.kind != "step" or rung in shown]
 
 

@@ -2,6 +2,7 @@
 
 from grader.verdict.schema import (
     EXPLANATIONS,
+    NOT_IN_TIME,
     NOT_OWN_WORK,
     SCHEMA,
     TIMED,
@@ -30,6 +31,7 @@ from grader.verdict.schema import (
 
 __all__ = [
     "EXPLANATIONS",
+    "NOT_IN_TIME",
     "NOT_OWN_WORK",
     "SCHEMA",
     "TIMED",

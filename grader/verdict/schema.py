@@ -232,6 +232,7 @@ EXPLANATIONS: dict[Reason, str] = {
 }
 
 # Reasons of results that are not the work of the submission's own kernels.
+NOT_IN_TIME = "it could not be counted in time"  # why no time is predicted, where another check may have more time
 NOT_OWN_WORK = frozenset((Reason.no_kernel, Reason.unneeded_kernel, Reason.torch_operator, Reason.false_report))
 
 

@@ -28,6 +28,7 @@ _BY_WARPS = (
 )  # fmt: skip
 REGISTERS = 256 << 10  # bytes of a multiprocessor's registers
 HALF = 0.5  # of the warps that a multiprocessor could hold, up to which a limit on them is named
+LOOPS = 8  # loads of a warp, from which on its threads are taken to loop
 FULL = 8  # blocks per multiprocessor that keep it busy
 
 
@@ -128,7 +129,19 @@ def _without_part_warps(work: Work, waste: Waste, gpu: str) -> Work | None:
         return None
     blocks = max(1, math.ceil(work.blocks * work.threads / 256))
     changed = _scale(work, used, *_BY_WARPS)
-    return dataclasses.replace(changed, threads=256, blocks=blocks)
+    if work.threads < WARP:  # a warp's access of fewer lanes uses a part of its sectors
+        sectors = {
+            name: min(getattr(work, name), max(getattr(work, f"ideal_{name}") * used, bytes_ / SECTOR))
+            for name, bytes_ in (("load_sectors", waste.load_bytes), ("store_sectors", waste.store_bytes))
+            if bytes_
+        }
+        changed = dataclasses.replace(changed, **sectors)
+    merged = dataclasses.replace(changed, threads=256, blocks=blocks)
+    if work.loads < LOOPS * work.warps:
+        return merged
+    # a block of more threads may do the same work in fewer turns of its loop
+    shared_out = dataclasses.replace(changed, threads=256)
+    return min(merged, shared_out, key=lambda one: predict(one, gpu).seconds)
 
 
 def _without_small_blocks(work: Work, waste: Waste, gpu: str) -> Work | None:
@@ -197,6 +210,8 @@ def _without_doubles(work: Work, waste: Waste, gpu: str) -> Work | None:
     for name, value in doubles.items():
         single = name.replace("fp64", "fp32")
         mix[single] = mix.get(single, 0) + value
+    # each operand and each result may have been converted
+    mix["convert"] = max(0.0, mix.get("convert", 0.0) - 3 * sum(doubles.values()))
     return dataclasses.replace(work, mix=mix)
 
 

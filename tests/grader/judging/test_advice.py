@@ -14,7 +14,7 @@ import simt
 from grader.judging import advice, full_size, prediction
 from grader.worker import tallies
 from grader.worker.messages import TalliedLaunch
-from simt.counting.time_model import predict
+from simt.counting.time_model import GPUS, predict
 from simt.counting.what_if import CAUSES, Waste, find_savings
 from simt.counting.work import Work
 
@@ -193,6 +193,60 @@ def test_many_launches(module):
 def test_an_input_read_twice_is_no_result_passed_on(module):
     """Does it not say to fuse where a second kernel only reads the input again?"""
     assert "fuse" not in advise(module, TWICE).text.lower()
+
+
+@pytest.mark.slow
+def test_no_gain_is_beyond_what_memory_allows(module):
+    """Is the factor of many launches, and of tiny blocks, no larger than the time over that of the bytes?"""
+    least = 8 * N / GPUS["H200"].dram
+    for name in (MANY, "blocks_of_eight", "one_lane_works", "eight_blocks"):
+        x, y = torch.empty(N), torch.empty(N)
+        with simt.count(sample=full_size.BLOCKS, partial=True) as report:
+            getattr(module, f"run_{name}")(x, y, N, SIDE)
+        launches = [prediction.read_launch(one, "H200") for one in tallies.describe(report).launches]
+        told = re.search(r"([\d.,]+) times as fast", advice.advise(launches, "H200", 8 * N, 4 * N).text)
+        assert told and float(told[1].replace(",", "")) <= 1.06 * sum(one.seconds for one in launches) / least
+
+
+def test_a_smaller_block_costs_the_sectors_that_its_warp_uses_in_part():
+    """Is the gain of blocks of 256 threads over those of two that of full sectors, about?"""
+    n = 1e8
+    loads = {"loads": n / 2, "load_rounds": n / 2, "load_wavefronts": n / 2, "load_sectors": n / 2}
+    work = Work(
+        blocks=int(n / 2), threads=2, shared=0, ideal_load_sectors=n / 2, unique_read=4 * n, block_unique_read=16 * n,
+        mix={"other": 10 * n}, **loads,
+    )  # fmt: skip
+    saved = find_savings(work, Waste(lanes=2, load_lanes=n, load_bytes=4 * n), "H200")["part warps"]
+    assert predict(work, "H200").seconds > 10 * saved
+
+
+def test_two_threads_that_loop_over_a_row_could_be_256():
+    """Is it the loop that larger blocks shorten, where a block's two threads take all of its turns?"""
+    blocks, turns = 4096, 8192
+    rounds = float(blocks * turns)
+    loads = {"loads": rounds, "load_rounds": rounds, "load_wavefronts": rounds, "load_sectors": rounds}
+    read = 8.0 * rounds
+    work = Work(
+        blocks=blocks, threads=2, shared=0, ideal_load_sectors=rounds, unique_read=read, block_unique_read=read,
+        mix={"other": 10 * rounds}, **loads,
+    )  # fmt: skip
+    saved = find_savings(work, Waste(lanes=2, load_lanes=2 * rounds, load_bytes=read), "H200")["part warps"]
+    assert predict(work, "H200").seconds > 8 * saved
+
+
+def test_a_double_costs_its_conversions():
+    """Are those of operands and results saved with the operations in double?"""
+    mix = {"fp64_mul": 1e9, "fp64_add": 1e9, "convert": 4e9}
+    work = Work(blocks=10_000, threads=256, shared=0, unique_read=1e6, mix=mix)
+    saved = find_savings(work, Waste(), "H200")["doubles"]
+    assert predict(work, "H200").seconds > 4 * saved
+
+
+@pytest.mark.parametrize(
+    ("have", "ideal", "words"), [(32, 4, ("32", "4")), (1.6, 1.5, ("1.6", "1.5")), (16, 12, ("16.0", "12.0"))]
+)
+def test_two_amounts_are_not_told_as_one(have, ideal, words):
+    assert tuple(advice._amount(have, ideal, one) for one in (have, ideal)) == words
 
 
 def test_what_a_chip_cannot_hold_is_not_to_be_kept_there():

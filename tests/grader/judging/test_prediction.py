@@ -9,14 +9,27 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from grader.judging import both, worker_process
+from grader.judging import both, prediction, worker_process
 from grader.judging.grading import grade
 from grader.judging.prediction import list_rungs
-from grader.notebook import check
+from grader.judging.trial import Finding
+from grader.notebook import check, spare_worker
 from grader.paths import KERNELS_REF, ROOT
 from grader.problems import ladders
 from grader.reports import feedback, predicted
-from grader.verdict import TIMED, Measurement, Outcome, Reason, Rung, Stage, StageName, Status, from_json, to_json
+from grader.verdict import (
+    NOT_IN_TIME,
+    TIMED,
+    Measurement,
+    Outcome,
+    Reason,
+    Rung,
+    Stage,
+    StageName,
+    Status,
+    from_json,
+    to_json,
+)
 from simt.counting.time_model import GPUS, predict
 from simt.toolchain import build
 
@@ -134,7 +147,7 @@ def test_without_it(judge):
     ("line", "why"),
     [
         ("if x.shape[0] > 1000: raise ValueError('too many rows')", "too many rows"),
-        ("if x.shape[0] > 1000: import time; time.sleep(60)", "s and was stopped"),
+        ("if x.shape[0] > 1000: import time; time.sleep(60)", f"{NOT_IN_TIME}: one forward"),
         ("if x.shape[0] > 1000: import os; os.kill(os.getpid(), 9)", "killed"),
         ("if x.shape[0] > 1000: x = torch.empty(1 << 44)", "memory"),
         ("if x.shape[0] > 1000: return x", "no kernel was launched at full size."),
@@ -147,6 +160,7 @@ def test_what_fails_at_full_size_alone(judge, line, why):
     stage = verdict.stage("fast")
     assert verdict.outcome is Outcome.passed and stage.prediction is None
     assert "No time is predicted: " in stage.message and why in stage.message
+    assert spare_worker.keepable(verdict) == (NOT_IN_TIME not in why)  # another check may have more time
 
 
 LIES = {
@@ -424,17 +438,39 @@ def test_measured_times_are_not_ranked_with_predicted_ones(right):
 
 
 def test_a_pass_names_a_target_and_another_way(right):
-    """Is a step that is not clearly faster left out, and are the next and the last one named with their ideas?"""
+    """Is a step that is not clearly faster left out, and are the next and the fastest one named with their ideas, on a
+    GPU too where the last step is not the fastest?
+    """
     made = right.stage("fast").prediction
     assert made is not None
     rungs = [
         Rung(name=name, kind="step", predicted=share * made.ms, idea=f"idea of {name}")
-        for name, share in {"1_slow": 3.0, "2_alike": 0.95, "3_next": 0.8, "4_between": 0.6, "5_last": 0.5}.items()
+        for name, share in {
+            "1_slow": 3.0,
+            "2_alike": 0.95,
+            "3_next": 0.8,
+            "4_between": 0.6,
+            "5_fastest": 0.5,
+            "6": 0.7,
+        }.items()
     ]
     lines = predicted.describe_faster(msgspec.structs.replace(made, rungs=rungs))
-    assert [line.rpartition(": ")[2] for line in lines] == ["idea of 3_next.", "idea of 5_last."]
+    assert [line.rpartition(": ")[2] for line in lines] == ["idea of 3_next.", "idea of 5_fastest."]
     assert lines[0].startswith(f"Optional target: {predicted.show_time(0.8 * made.ms)}, as step 3_next")
     assert not predicted.describe_faster(msgspec.structs.replace(made, rungs=rungs[:2]))
+
+
+@pytest.mark.parametrize("reason", [Reason.timeout, Reason.kernel_timeout])
+def test_a_launch_that_takes_too_long_to_count_is_not_called_endless(reason):
+    """Does the sentence blame the time that there is, and not a loop?"""
+    words = prediction._explain(Finding(reason, "It did not end within 20 s: look for a loop that never ends.", []))
+    assert words.startswith(NOT_IN_TIME) and "never ends:" not in words and "loop that" not in words
+
+
+def test_no_kernel_of_nine_in_ten_is_faster_than_memory(right):
+    """Does the interval begin at what the bytes of inputs and outputs take, at the earliest?"""
+    made = right.stage("fast").prediction
+    assert made.bound_ms <= made.low * 1.001 and made.low <= made.ms
 
 
 @pytest.mark.parametrize("gpu", ["H200", None])

@@ -122,6 +122,9 @@ def test_the_ladder_places_a_kernel_between_its_neighbours():
     assert "slower than every step; 03_float4 is 40 times as fast" in alts[200]
     assert "takes 50 ms on the H200: between 01_naive and 02_tiled; 03_float4 is 10 times as fast" in alts[50]
     assert "faster than every step, 2 times as fast as 03_float4" in alts[2.5]
+    near = pictures.ladder(steps, pictures.Step("mine", 1.01 * steps[0].seconds)).alt
+    assert f"about as fast as {steps[0].name}; {steps[-1].name} is" in near
+    assert pictures.ladder(steps, pictures.Step("mine", steps[-1].seconds)).alt.endswith(f"as {steps[-1].name}.")
     picture = pictures.ladder(steps, pictures.Step("mine", 0.05, predicted=True))
     marks = {line.get_gid(): line.get_xdata()[0] for line in picture.figure.axes[0].lines if line.get_gid()}
     assert marks == {"ladder-0": 0.1, "ladder-1": 0.05, "ladder-2": 0.02, "ladder-3": 0.005}
