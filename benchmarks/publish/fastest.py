@@ -295,12 +295,13 @@ def rung_cells(rungs: list[dict]) -> list[list[str]]:
 def ladder_page(found: dict[str, list[dict]], measured: dict, steps: dict) -> str:
     """Return LADDERS.md."""
     m = steps["machine"]
+    dates = " and ".join(sorted({m["date"], *(row["date"] for row in steps["steps"].values() if "date" in row)}))
     lines = [
         "# Ladders", "",
         "Every problem's steps in order, at full size, with what is the fastest as the last rungs.", "",
         "- Measured: one forward of the whole model, medians, L2 flushed before each run.",
         f"  Problems with a fastest version: all rows in one run of `grader bench`, {made_on(measured, 'forward')}",
-        f"  The others: `python benchmarks/timing/steps.py`, {m['date']}, {m['gpu']}, torch {m['torch']}.",
+        f"  The others: `python benchmarks/timing/steps.py`, {dates}, {m['gpu']}, torch {m['torch']}.",
         f"- Predicted: simt's time model of an {DEVICE} on counters from the CPU,",
         "  never fitted to these kernels (`python benchmarks/validate/model.py`).",
         "- Bytes counted: distinct bytes that each launch reads and writes, added up over the launches.",

@@ -4,7 +4,8 @@
 
 NAME is a step (conv2d/01_naive) or a problem (conv2d), whose ladder is timed; without one all are timed. Needs a GPU
 and nvcc. Measured are the time of the whole model and of each of its kernels, medians with L2 flushed before each run,
-and the largest difference from float64. Steps that are not timed keep their rows.
+and the largest difference from float64. Steps that are not timed keep their rows, whose date is the machine's unless
+they have one of their own.
 """
 
 from __future__ import annotations
@@ -127,8 +128,8 @@ def main(names: tuple[str, ...], out: Path) -> None:
         raise click.ClickException(
             "No step has such a name; they are " + ", ".join(map(references.name, references.steps())) + "."
         )
-    data = json.loads(DATA.read_text()) if DATA.exists() and names else {"steps": {}}
-    data["machine"] = describe_machine()
+    machine = describe_machine()
+    data = json.loads(DATA.read_text()) if DATA.exists() and names else {"machine": machine, "steps": {}}
     start = time.perf_counter()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         build_errors = list(pool.map(references.build, chosen))
@@ -139,7 +140,7 @@ def main(names: tuple[str, ...], out: Path) -> None:
         try:
             if build_error:
                 raise RuntimeError(build_error)
-            row = data["steps"][name] = time_step(file)
+            row = data["steps"][name] = time_step(file) | ({"date": machine["date"]} if names else {})
             print(
                 f"{time.perf_counter() - start:.0f} s: {name}: {row['ms']:.4g} ms, error {row['error']:.2g}",
                 flush=True,
