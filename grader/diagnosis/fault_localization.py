@@ -161,7 +161,7 @@ class Search:
             return make_birth_lead(*self.birth)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):
             return None
-        return make_lead(self.good, self.tested, verdict)
+        return make_lead(self.good, self.tested, verdict, self.source.text)
 
     def _find_sources(self) -> list[str]:
         """Return the CUDA sources with kernels that the submission compiles."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import string
+from collections.abc import Sequence
 
+from grader.diagnosis import effects
 from grader.diagnosis.cuda_map import Mutant
 from grader.diagnosis.mutants import KINDS
 from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
@@ -124,11 +126,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "A statement in line {line} makes the result wrong.",
     ),
 }
-# The sentence of an operation that needs something else than one of its operands.
-CHANGED_RESULT = {
-    ONE_MORE: "`{what}` in line {line} must be one larger.",
-    ROUNDED_UP: "`{what}` in line {line} rounds down. Round it up.",
-}
+ROUNDS_DOWN = "`{what}` in line {line} rounds down: what is left over by the division is left out. Round it up."
 APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
 APPLY_TO = {"+": "Add {term} to {value}", "-": "Subtract {term} from {value}", "*": "Multiply {value} by {term}"}
 LONGEST_VALUE = 40  # characters of an expression that a sentence quotes
@@ -171,8 +169,12 @@ class Candidate:
     spoils_none: bool = True
 
 
-def make_lead(good: list[Candidate], tested: int, verdict: Verdict) -> Lead:
-    """Return the likeliest of the best candidates, with its sentences. tested: the number of failing cases tried."""
+def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str = "") -> Lead:
+    """Return the likeliest of the best candidates, with its sentences.
+
+    tested: the number of failing cases tried. source: the submission's text.
+    """
+    code = source.split("\n")
     good = sorted(good, key=lambda one: (_rank(one, verdict), *_distance_to_race(one, verdict), one.line))
     best = good[0]
     kind = best.mutant.kind
@@ -186,17 +188,25 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict) -> Lead:
     else:
         result = "the failing cases pass" if best.passed == tested else "some of the failing cases pass"
     instead = f", or line {also[0]} instead," if len(also) == 1 and kind not in BETWEEN else ""
-    words = f"{describe_mistake(best, good, line, until)} Correcting this{instead} makes {result}."
+    words = f"{describe_mistake(best, good, line, until, code, verdict)} Correcting this{instead} makes {result}."
     until = until if kind in BETWEEN | {"order"} else 0
     if kind == "swapped" and len(also) == 1:  # two lines that disagree: each of them may be the wrong one
         until = also[0]
     return Lead(line, until, words, kind, also)
 
 
-def describe_mistake(best: Candidate, good: list[Candidate], line: int, until: int) -> str:
+def describe_mistake(
+    best: Candidate,
+    good: list[Candidate],
+    line: int,
+    until: int,
+    code: Sequence[str] = (),
+    verdict: Verdict | None = None,
+) -> str:
     """Return what is wrong in a line and what to do. good: all candidates that did as well as the best one.
 
-    What the line needs instead is only named if no two mutants of the same text disagree on it.
+    What the line needs instead is only named if no two mutants of the same text disagree on it. code: the lines of the
+    file.
     """
     kind, what = best.mutant.kind, best.mutant.what
     alike = [one.mutant for one in good if (one.line, one.mutant.kind) == (best.line, kind)]
@@ -205,8 +215,22 @@ def describe_mistake(best: Candidate, good: list[Candidate], line: int, until: i
     if kind in ("operator", "term") and len(whats) == 1 and what:
         # A grid that is rounded up passes, and so does any larger one: rounding is then the mistake.
         needs = {ROUNDED_UP} if ROUNDED_UP in needs else needs
-        if needs == {ROUNDED_UP} or needs == {ONE_MORE}:
-            return CHANGED_RESULT[needs.pop()].format(what=what, line=line)
+        if needs == {ROUNDED_UP}:
+            return ROUNDS_DOWN.format(what=what, line=line)
+        if needs == {ONE_MORE}:
+            return effects.explain_too_small(
+                what, line, code, verdict is not None and verdict.reason is Reason.non_finite
+            )
+        stage = verdict.first_problem if verdict else None
+        pattern = (stage.evidence[0].pattern or "") if stage and stage.evidence else ""
+        if words := effects.explain_operation(what, needs, line, code, _find_twice(best, good), pattern):
+            return words
+    if (
+        kind == "scale"
+        and len(needs) == 1
+        and (words := effects.explain_missing_factor(what, best.mutant.needed, line, code))
+    ):
+        return words
     if kind == "order" and until == line:
         return f"Line {line} takes `{what}` apart in the wrong order."
     names: dict[str, str | int] = {"line": line, "until": until}
@@ -218,6 +242,20 @@ def describe_mistake(best: Candidate, good: list[Candidate], line: int, until: i
         if {field for _, field, _, _ in string.Formatter().parse(sentence) if field} <= {*names}:
             return sentence.format(**names)
     raise AssertionError(f"no sentence for {kind} without names")
+
+
+def _find_twice(best: Candidate, good: list[Candidate]) -> int:
+    """Return the other line whose operation applies the same operand as the best candidate's; 0 if not just one."""
+    applied = {
+        one.line
+        for one in good
+        if one.mutant.kind == best.mutant.kind
+        and all(effects.split_operation(one.mutant.what, one.mutant.needed))
+        and effects.split_operation(one.mutant.what, one.mutant.needed)
+        == effects.split_operation(best.mutant.what, best.mutant.needed)
+    }
+    others = applied - {best.line}
+    return others.pop() if len(others) == 1 else 0
 
 
 def _name_needed(kind: str, needed: str) -> dict[str, str]:

@@ -63,7 +63,7 @@ def lead_of(path: Path, problem: str):
             "groupnorm",
             "gweight[c] = w / N",
             "",
-            "computes `w / N` where it needs `w` alone",
+            "divides `w` by `N`: that is a mean, and the sum is expected. Each value is 0.333333 times",
         ),
         (
             "scale_maxpool_clamp_scale_after_max",
@@ -135,16 +135,19 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
 @pytest.mark.parametrize(
     "good, sentence",
     [
-        ([candidate("operator", "c / n", "c")], "Line 5 computes `c / n` where it needs `c` alone."),
+        (
+            [candidate("operator", "c / n", "c")],
+            "Line 5 divides `c` by `n`, and the expected values are without that. Use `c` alone.",
+        ),
         ([candidate("operator", "c / n")], "`c / n` in line 5 uses the wrong operator."),
         ([candidate("operator", "c / n", "c"), candidate("operator", "c / n")], "`c / n` in line 5 uses the wrong"),
         ([candidate("operator", "c / n", "c"), candidate("operator", "a * b")], "An operator in line 5 is wrong."),
-        ([candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)], "`n / 8` in line 5 rounds down. Round it up."),
+        ([candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)], "is left out. Round it up."),
         (
             [candidate("operator", "n / 8"), candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)],
-            "`n / 8` in line 5 rounds down. Round it up.",
+            "`n / 8` in line 5 rounds down: what is left over by the division is left out. Round it up.",
         ),
-        ([candidate("term", "H - K", operator_mutants.ONE_MORE)], "`H - K` in line 5 must be one larger."),
+        ([candidate("term", "H - K", operator_mutants.ONE_MORE)], "`H - K` in line 5 is one too small: the last"),
         ([candidate("variable", "w", "c"), candidate("variable", "w", "j")], "`w` is the wrong variable in line 5."),
         ([candidate("outer index", "x", "n * C + c")], "leaves out `n`. Use `(n * C + c)` in place of `c`."),
         (
@@ -169,6 +172,50 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
 def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
     """Is what the line needs named where all mutants agree on it, and left out where two of them do not?"""
     assert sentence in leads.describe_mistake(good[0], good, 5, 6)
+
+
+@pytest.mark.parametrize(
+    "good, code, sentence",
+    [
+        (
+            [candidate("term", "last - first", operator_mutants.ONE_MORE)],
+            "int seen = last - first;\nfor (int j = 0; j < seen; ++j) sum += x[j];",
+            "is one too small: the loop in line 6, which runs to `seen`, leaves out its last pass, and makes none "
+            "where `last - first` is 0.",
+        ),
+        (
+            [candidate("operator", "n / 2", "n"), candidate("operator", "n / 2")],
+            "for (int d = 1; d < n / 2; d *= 2) {",
+            "The loop in line 5 ends too early: at `n / 2`, its last passes are missing. Let it run to `n`.",
+        ),
+        (
+            [candidate("operator", "c / size", "c")],
+            "int g = c / size;\ny[i] = x[i] * gamma[g] + beta[g];",
+            "so that several values of `c` get the same result and share one element of `gamma` and `beta`.",
+        ),
+        (
+            [
+                candidate("term", "v + eps", "v"),
+                leads.Candidate(mutants.Mutant(2, 9, "term", 0, 0, "s + eps", "s"), 9, 0),
+            ],
+            "float variance = v + eps;",
+            "`eps` is added twice, in line 5 and in line 9. Once is expected.",
+        ),
+        (
+            [candidate("operator", "w / N", "w")],
+            "w += gy[i]; gweight[c] = w / N;",
+            "divides `w` by `N`: that is a mean, and the sum is expected.",
+        ),
+        (
+            [candidate("scale", "sum", "expf(top - new_top)")],
+            "sum = sum + expf(x[c] - new_top);",
+            "`sum` holds so far is relative to the maximum `top`, and line 5 adds terms relative to `new_top`",
+        ),
+    ],
+)
+def test_a_sentence_says_what_the_line_does(good, code, sentence):
+    """Is it said what follows from the line as it is, and not only what the mutant that passes computes?"""
+    assert sentence in leads.describe_mistake(good[0], good, 5, 6, ["", "", "", "", *code.split("\n")])
 
 
 def test_two_lines_that_disagree_are_both_marked():

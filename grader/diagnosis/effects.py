@@ -1,0 +1,133 @@
+"""Say what a blamed operation does as it stands, in words that hold for every mutation of its kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
+
+LARGER = {ONE_MORE, ROUNDED_UP}
+DOES = {"+": "adds `{dropped}` to `{needed}`", "-": "subtracts `{dropped}` from `{needed}`"}
+DOES |= {"*": "multiplies `{needed}` by `{dropped}`", "/": "divides `{needed}` by `{dropped}`"}
+DOES |= {"%": "takes `{needed}` modulo `{dropped}`"}
+
+
+def explain_too_small(what: str, line: int, code: Sequence[str], gives_nan: bool) -> str:
+    """Return what follows from an operation whose result must be one larger.
+
+    what: the operation; several are joined by "` and `". code: the lines of the file. gives_nan: whether the output is
+    NaN.
+    """
+    is_are = "are" if "` and `" in what else "is"
+    start = f"`{what}` in line {line} {is_are} one too small"
+    name, loop = _find_loop(what, line, code)
+    if not loop:
+        return f"{start}: the last element is left out."
+    ends = f", which runs to `{name}`," if name else ""
+    if not re.search(r"\bfor\s*\([^;]*=\s*0\s*;", code[loop - 1]) or re.search(r"\bmax\w*\(", code[line - 1]):
+        return f"{start}: the loop in line {loop}{ends} leaves out its last pass."
+    nan = " What the loop sums up stays 0 there, and a division by 0 gives NaN." if gives_nan else ""
+    return f"{start}: the loop in line {loop}{ends} leaves out its last pass, and makes none where `{what}` is 0.{nan}"
+
+
+def explain_operation(
+    what: str, needs: Collection[str], line: int, code: Sequence[str], twice: int = 0, pattern: str = ""
+) -> str:
+    """Return what an operation does and what is expected instead; empty where that is not known.
+
+    needs: what the mutants that pass compute instead of the operation; "" for another operator. code: the lines of the
+    file. twice: another line that applies the same operand, or 0. pattern: of the wrong elements.
+    """
+    operands = [one for one in needs if one and one not in LARGER]
+    needed = operands[0] if len(operands) == 1 else ""
+    sign, dropped = split_operation(what, needed)
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    if needed and sign == "/" and _ends_loop(what, text):
+        return (
+            f"The loop in line {line} ends too early: at `{what}`, its last passes are missing. "
+            f"Let it run to `{needed}`."
+        )
+    if not needed or not sign or len(needs) > 1:
+        return ""
+    if twice and sign in "+-*/":
+        done = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided"}[sign]
+        applied = f"is {done}" if sign in "+-" else f"is what is {done} by"
+        return f"`{dropped}` {applied} twice, in line {line} and in line {twice}. Once is expected."
+    does = DOES[sign].format(dropped=dropped, needed=needed)
+    if sign in "/%" and (arrays := _find_indexed(what, line, code)):
+        shared = " and ".join(f"`{name}`" for name in arrays[:2])
+        return (
+            f"Line {line} {does}, so that several values of `{needed}` get the same result and share one element of "
+            f"{shared}. Each needs its own: use `{needed}` itself."
+        )
+    if sign == "/" and _is_sum(needed, line, code):
+        scaled = re.match(r"scaled by ([\d.e-]+)$", pattern)
+        each = f" Each value is {scaled[1]} times the expected one." if scaled else ""
+        return f"Line {line} {does}: that is a mean, and the sum is expected.{each} Use `{needed}` alone."
+    return f"Line {line} {does}, and the expected values are without that. Use `{needed}` alone."
+
+
+def explain_missing_factor(name: str, factor: str, line: int, code: Sequence[str]) -> str:
+    """Return why a sum of exponentials needs a factor `expf(old - new)`; empty for another factor."""
+    maxima = re.fullmatch(r"expf?\((\w+) - (\w+)\)", factor)
+    if maxima is None:
+        return ""
+    old, new = maxima[1], maxima[2]
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    added = f", and line {line} adds terms relative to `{new}`" if re.search(rf"-\s*{new}\b", text) else ""
+    return (
+        f"What `{name}` holds so far is relative to the maximum `{old}`{added}: the two do not fit where the maximum "
+        f"has changed. Multiply `{name}` by `{factor}` first."
+    )
+
+
+def split_operation(what: str, needed: str) -> tuple[str, str]:
+    """Return the operator and the other operand of an operation of which one operand is `needed`."""
+    if needed and what.startswith(needed) and (rest := what[len(needed) :].strip()):
+        return (rest[0], rest[1:].strip()) if rest[0] in DOES else ("", "")
+    if needed and what.endswith(needed) and (rest := what[: -len(needed)].strip()):
+        return (rest[-1], rest[:-1].strip()) if rest[-1] in "+*" else ("", "")
+    return "", ""
+
+
+def is_in_exponent(what: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether an operation of a line is in the argument of exp."""
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    return re.search(rf"\bexpf?\s*\([^;]*{re.escape(what)}", " ".join(text.split())) is not None
+
+
+def _ends_loop(what: str, text: str) -> bool:
+    """Return whether an operation is the bound of a line's loop."""
+    head = re.search(r"\bfor\s*\([^;]*;([^;]*);", text)
+    return head is not None and re.search(rf"<=?\s*{re.escape(what)}\s*$", " ".join(head[1].split())) is not None
+
+
+def _find_loop(what: str, line: int, code: Sequence[str]) -> tuple[str, int]:
+    """Return the variable of a line that is the bound of a loop after it, and the loop's line; ("", 0) for none."""
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    if _ends_loop(what, text):
+        return "", line
+    made = re.search(r"(?<![\w.])(\w+)\s*=(?!=)", text)
+    for n in range(line + 1, min(line + 20, len(code)) + 1) if made and what in text else ():
+        if re.search(rf"\bfor\s*\([^;]*;[^;]*<\s*{made[1]}\s*;", code[n - 1]):
+            return made[1], n
+    return "", 0
+
+
+def _find_indexed(what: str, line: int, code: Sequence[str]) -> list[str]:
+    """Return the arrays whose index an operation is, directly or as the value of a variable."""
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    if directly := re.findall(rf"(\w+)\[[^\]]*{re.escape(what)}[^\]]*\]", text):
+        return list(dict.fromkeys(directly))
+    made = re.search(rf"\b(?:int|int64_t|long|size_t|unsigned|auto)\s+(\w+)\s*=\s*{re.escape(what)}\s*[;,]", text)
+    if made is None:
+        return []
+    after = "\n".join(code[line : line + 20]).split("\n}")[0]
+    return list(dict.fromkeys(re.findall(rf"(\w+)\[\s*{made[1]}\s*\]", after)))
+
+
+def _is_sum(name: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether lines above add up a variable."""
+    above = "\n".join(code[max(0, line - 30) : line])
+    return re.fullmatch(r"\w+", name) is not None and re.search(rf"(?<![\w.]){name}\s*\+=", above) is not None
