@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 import tomllib
 from pathlib import Path
@@ -29,6 +30,9 @@ __all__ = ["BACKWARD", "CLOSE", "DEFECT", "KERNELS_STUDENT", "MARK", "OPEN", "PR
 
 # in kernels_ref: each exercise's fingerprint as handed out, for a copy of the course without the solutions
 PRINTS = "skeletons.toml"
+
+MOST_ALIGNED = 3000  # lines of a file that is compared with the skeleton in order: it takes the square of their number
+BARRIER = re.compile(r"\s*__sync(?:threads|warp)\([^;]*\);")
 
 
 def source_of(exercise: str) -> Path:
@@ -111,18 +115,56 @@ def empty_places(text: str) -> list[int]:
 
 
 def given_lines(text: str, exercise: str) -> set[int]:
-    """Return the lines, from 1, that a file has from the exercise's skeleton.
+    """Return the lines, from 1, that a file has from the exercise's skeleton, in its order.
 
     None where it lacks most of the skeleton, so was not made from it; none either where the skeleton cannot be made: in
     a copy without solutions, and from a solution that makes none.
     """
-    stub = [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
-    if not stub:
-        return set()
+    stub = _read_stub(exercise)
     lines = split_lines(text)
-    if 2 * len(set(stub) & set(lines)) < len(set(stub)):
+    if not stub or 2 * len(set(stub) & set(lines)) < len(set(stub)):
         return set()
-    return {number for number, line in enumerate(lines, 1) if line in stub}
+    if len(lines) > MOST_ALIGNED:
+        return {number for number, line in enumerate(lines, 1) if line in stub}
+    own, steps = _align(stub, lines)
+    return {own[at] for tag, _, _, begin, end in steps if tag == "equal" for at in range(begin, end)}
+
+
+def _read_stub(exercise: str) -> list[str]:
+    """Return the lines of an exercise's skeleton that are not blank; none where it cannot be made."""
+    return [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
+
+
+def _align(stub: list[str], lines: list[str]) -> tuple[list[int], list[tuple[str, int, int, int, int]]]:
+    """Return the numbers of the lines that are not blank, and the steps from the skeleton to them, as of difflib.
+
+    A line that was moved is not one of the skeleton's: `if (i >= n) return;` above a barrier is another statement than
+    below it.
+    """
+    own = [number for number, line in enumerate(lines, 1) if line.strip()]
+    steps = difflib.SequenceMatcher(None, stub, [lines[n - 1] for n in own], autojunk=False).get_opcodes()
+    return own, steps
+
+
+def find_missing_barriers(text: str, exercise: str) -> list[tuple[int, str]]:
+    """Return the barriers of an exercise's skeleton that a file lacks: the line after which each belongs, its text.
+
+    None where the file has a barrier of its own in that place, or where `outside_places` returns nothing.
+    """
+    stub, lines = _read_stub(exercise), split_lines(text)
+    if len(lines) > MOST_ALIGNED or not outside_places(text, exercise):
+        return []
+    own, steps = _align(stub, lines)
+    found = []
+    for tag, first, last, begin, end in steps:
+        if tag == "equal" or any(BARRIER.match(lines[n - 1]) for n in own[begin:end]):
+            continue
+        marks = [at for at in range(first, last) if MARK in stub[at]]
+        for at in range(first, last):
+            place = end if marks and at > marks[0] else begin  # below the student's own lines, or above them
+            if (barrier := BARRIER.match(stub[at])) and place:
+                found.append((own[place - 1], barrier[0].strip()))
+    return found
 
 
 def outside_places(text: str, exercise: str) -> set[int]:

@@ -235,16 +235,32 @@ def failure_parts(
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
     found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
     given = exercises.outside_places(source, verdict.problem) if failed else set()
+    missing = _name_missing_barriers(source, verdict) if failed else ""
+    if missing and lead and lead.kind == "barrier":
+        lead, missing = dataclasses.replace(lead, words=missing), ""
     parts: list[object] = []
     for number, stage in enumerate(failed):
         made = _failure(stage, source, where, number > 0, found, given)
         made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
         if number == 0 and lead:  # before what the stage knows of the failure: it is what to change
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
-            made[first:first] = [Words(moved(lead.words, where)), at_lead(lead, source, where)]
+            made[first:first] = [Words(moved(lead.words, where)), at_lead(lead, source, where, given)]
+        if number == 0 and missing:
+            first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
+            made.insert(first, Words(moved(missing, where)))
         parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
         parts += [Image(picture) for picture in pictures] if number == 0 else []
     return parts
+
+
+def _name_missing_barriers(source: str, verdict: Verdict) -> str:
+    """Return a sentence on barriers of the exercise that the file lacks; empty where none explains the failure."""
+    if not any(stage.reason in UNORDERED for stage in verdict.stages):
+        return ""
+    return " ".join(
+        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back."
+        for line, text in exercises.find_missing_barriers(source, verdict.problem)
+    )
 
 
 def _name_line(line: int) -> str:
@@ -328,17 +344,18 @@ def excerpt(
         marked = {one.line} | {
             n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH
         }
+        yours = marked - set(given) or marked
         place = places.find_place(stage, source, one.line)
         reason = [Words(moved(place.words, where))] if place else []
         if place and all(abs(n - one.line) <= REACH for n in place.lines):
             seen = {one.line, *(n for n in place.beside if abs(n - one.line) <= REACH)}
             return [
                 *reason,
-                _around(lines, set(place.lines) if place.instead else marked | set(place.lines), seen, where),
+                _around(lines, set(place.lines) if place.instead else yours | set(place.lines), seen, where),
             ]
         words, more = suspects.also(stage, source)
         apart = [_only(lines, place.lines)] if place else []
-        mine = set() if more or (place and place.instead) else marked
+        mine = set() if more or (place and place.instead) else yours
         raised = [Code([(n, lines[n - 1], len(more) == 1) for n in more], words)] if more else []
         return [_around(lines, mine, marked, where), *reason, *apart, *raised]
     if not found and (place := place_of(stage, source)):
@@ -384,12 +401,14 @@ def _only(lines: list[str], wanted: Sequence[int]) -> Code:
     return Code([(n, lines[n - 1], True) for n in sorted(wanted)])
 
 
-def at_lead(found: fault_localization.Lead, source: str, where: Where) -> Code:
+def at_lead(
+    found: fault_localization.Lead, source: str, where: Where, given: frozenset[int] | set[int] = frozenset()
+) -> Code:
     """Return the student's lines around the one that fault localization found; both lines if something is missing
-    between two.
+    between two, but no `given` one next to one of the student's.
     """
     marked = {found.line} | ({found.until} if found.until else set())
-    return _around(split_lines(source), marked, {found.line}, where)
+    return _around(split_lines(source), marked - set(given) or marked, {found.line}, where)
 
 
 def _unmarked(code: Code) -> Code:
@@ -399,6 +418,7 @@ def _unmarked(code: Code) -> Code:
 
 # whose messages name the line of another thread
 MEETINGS = {Reason.race, Reason.barrier_divergence, Reason.warp_divergence}
+UNORDERED = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}
 LINE = re.compile(r"\bline (\d+)\b")
 REACH = 12  # lines
 

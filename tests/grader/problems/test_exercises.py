@@ -89,6 +89,42 @@ def test_given_lines():
     assert exercises.given_lines(text, "nothing_of_ours") == set()
 
 
+def hand_in(problem: str, *changes: tuple[str, str]) -> str:
+    """Return the solution of a problem with parts of its text replaced."""
+    text = exercises.source_of(problem).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_a_line_that_was_moved_is_not_given():
+    """Is a return of the exercise the student's own where it stands above the barriers, not below them?"""
+    late, early = "    if (!exists) return;\n", "    const int end = causal"
+    moved = hand_in("attention", (late, ""), (early, late + early))
+    at = moved.split("\n").index(late.rstrip()) + 1
+    assert at not in exercises.given_lines(moved, "attention")
+    assert at - 1 in exercises.given_lines(moved, "attention") and at + 1 in exercises.given_lines(moved, "attention")
+
+
+def test_barriers_of_the_exercise_that_were_deleted_are_found():
+    """Is a deleted barrier of the exercise found, with the line after which it belongs, and none where all are there?"""
+    first, second = (
+        "        __syncthreads();  // all are done with the tile before\n",
+        "        __syncthreads();\n        // >>>",
+    )
+    for deleted, kept, above in ((first, "", "const int count ="), (second, "        // >>>", "        }")):
+        text = hand_in("attention", (deleted, kept))
+        (line, barrier), *others = exercises.find_missing_barriers(text, "attention")
+        assert text.split("\n")[line - 1].startswith("        ") and above in text.split("\n")[line - 1]
+        assert barrier == "__syncthreads();" and not others
+    moved = hand_in(
+        "attention", (second, "        // >>>"), ("const int seen", "__syncthreads();\n        const int seen")
+    )
+    assert exercises.find_missing_barriers(moved, "attention") == []
+    assert exercises.find_missing_barriers(hand_in("attention"), "attention") == []
+
+
 def test_the_bindings_of_a_problems_exercises_are_those_that_are_handed_out(tmp_path):
     """Both of them, forward and backward, and none for a problem that is not of the course?"""
     found = exercises.read_given_bindings(exercises.KERNELS_REF / "groupnorm" / "model.py")

@@ -4,10 +4,11 @@ import re
 
 import pytest
 
+from grader.paths import KERNELS_REF
 from grader.problems import exercises
 from grader.reports import feedback
 from grader.source.given import find_own_lines
-from grader.verdict import Evidence, Reason, Stage, StageName, Status
+from grader.verdict import Evidence, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 MEAN = "const float centre = block_sum(sum) / elements;"
 BARRIER = "__syncthreads();  // all warps have written"
@@ -96,3 +97,25 @@ def test_the_report_marks_the_student_s_line_alone():
     shown = feedback.as_text(feedback.excerpt(one, stage, text, lambda n: f"line {n}", given=given))
     assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(line_of(text, "if (threadIdx.x >= elements) return;"))]
     assert shown.index("return;") < shown.index(BARRIER)
+
+
+def test_of_a_race_the_student_s_line_alone_is_marked():
+    """Is a given line of a race shown and not marked next to one of the student's, and a deleted barrier named?"""
+    text = (KERNELS_REF / "attention" / "solution.py").read_text(encoding="utf-8")
+    text = text.replace("        __syncthreads();  // all are done with the tile before\n", "")
+    read, write = line_of(text, "score += mine[d] * keys[j][d];"), line_of(text, "keys[i / D][i % D] =")
+    message = (
+        f"Thread (0, 0, 0) of block (0, 0, 0) reads element 1 of `keys`, which thread (1, 0, 0) of the same block "
+        f"writes in line {write} without a barrier in between. Put a `__syncthreads()` between the two."
+    )
+    stage = Stage(
+        name=StageName.safe, status=Status.failed, reason=Reason.race, message=message, evidence=[Evidence(line=read)]
+    )
+    verdict = Verdict(
+        problem="attention", submission=Submission(path="attention.py", sha256=""), outcome=Outcome.failed,
+        stages=[stage], device="cpu", versions={}, seed=0, seconds=0.0, sandbox="",
+    )  # fmt: skip
+    shown = feedback.as_text(feedback.failure_parts(verdict, text, []))
+    assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(read)]
+    above = line_of(text, "const int count = min(TILE, end - first);")
+    assert f"The exercise has a `__syncthreads();` after line {above}, and it is missing in your file." in shown
