@@ -6,9 +6,8 @@ import re
 from collections.abc import Set
 
 from grader.source.cpp import Function, Text
-from grader.source.places import Place, join_lines
-
-ALL_CALL = r"__sync|__shfl|_sync\s*\("  # what every thread of a block or warp must reach
+from grader.source.divergence import ALL_CALL, find_calls, find_differing, find_early_returns, is_conditional
+from grader.source.places import Place, explain_return, join_lines
 
 
 def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) -> Place | None:
@@ -27,6 +26,10 @@ def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) 
         return None
     if around.kernel:
         own = _find_own(text, around, given)
+        there = text.code.split("\n")[line - 1]
+        early = find_early_returns(text, around, line, own) if re.search(ALL_CALL, there) else []
+        if early:
+            return Place(explain_return(early, line, there), tuple(early), True)
         words = f"Line {line} was given to you; what it uses comes from your part of `{around.name}`, {_range(own)}."
         return Place(words, (), True, tuple(own)) if own else None
     calls = _find_calls(text, around, caller, given)
@@ -42,10 +45,7 @@ def _find_own(text: Text, function: Function, given: Set[int]) -> list[int]:
 
 def _find_calls(text: Text, helper: Function, caller: Function | None, given: Set[int]) -> list[int]:
     """Return the student's lines that call a helper, in the kernel that ran if it is known: their offsets."""
-    pattern = re.compile(rf"(?<![\w.]){re.escape(helper.name)}\s*(?:<[^<>;]*>)?\s*\(")
-    start, end = (caller.start, caller.end) if caller else (0, len(text.code))
-    found = [match.start() for match in pattern.finditer(text.code, start, end)]
-    return [at for at in found if text.line(at) not in given]
+    return [at for at in find_calls(text, helper, caller) if text.line(at) not in given]
 
 
 def _explain_calls(
@@ -54,13 +54,9 @@ def _explain_calls(
     lines = sorted({text.line(at) for at in calls})
     marked, why = tuple(lines) if len(lines) == 1 else (), f"You call `{helper.name}`, which holds line {line}, "
     if caller and re.search(ALL_CALL, text.code.split("\n")[line - 1]):
-        differing = _find_differing(text, caller)
-        early = [
-            n
-            for n in _find_own(text, caller, given)
-            if n < max(lines) and (at := _find_return(text, n)) and _is_conditional(text, caller, at, differing)
-        ]
-        apart = sorted({text.line(at) for at in calls if _is_conditional(text, caller, at, differing)})
+        differing = find_differing(text, caller)
+        early = find_early_returns(text, caller, max(lines), _find_own(text, caller, given))
+        apart = sorted({text.line(at) for at in calls if is_conditional(text, caller, at, differing)})
         must = f"`{helper.name}` must be called by all threads, but"
         if early:
             why = f"{must} {join_lines(early)} lets some return before it. Let every thread reach the call."
@@ -69,34 +65,6 @@ def _explain_calls(
             why = f"{must} the call in {join_lines(apart)} is under a condition that not all of them meet. Move it out."
             return Place(why, tuple(apart), True)
     return Place(f"{why}in {join_lines(lines)}.", marked, True, () if marked else tuple(lines))
-
-
-def _find_return(text: Text, line: int) -> int | None:
-    """Return the offset of a `return;` in a line, or None."""
-    match = re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1])
-    return text.start(line, match.start()) if match else None
-
-
-def _find_differing(text: Text, kernel: Function) -> set[str]:
-    """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
-    found = {"threadIdx"}
-    assigned = re.findall(r"\b(\w+)\s*[-+*/%&|^]?=(?!=)([^;]*)", text.body(kernel))
-    while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
-        found |= new
-    return found
-
-
-def _mentions(code: str, names: Set[str]) -> bool:
-    return not names.isdisjoint(re.findall(r"[A-Za-z_]\w*", code))
-
-
-def _is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -> bool:
-    """Return whether an offset is under an `if`, a `switch` or a conditional expression that threads may decide
-    differently.
-    """
-    conditions = [text.code[begin:end] for begin, end in text.heads(caller, at)]
-    asked = [code for code in conditions if re.search(r"\b(?:if|switch)\b|\?", code)]
-    return any(_mentions(code, differing) for code in asked)
 
 
 def _range(lines: list[int]) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
+from grader.source import divergence
 from grader.source.cpp import Text
 from grader.verdict import Reason, Stage
 
@@ -110,7 +111,7 @@ def body_of(code: list[str], at: int) -> tuple[int, int]:
 
 
 def _find_divergence(message: str, code: list[str], line: int) -> Place | None:
-    """Return the `if` that keeps some threads from a barrier or a shuffle."""
+    """Return the `if`, `return` or loop that keeps some threads from a barrier or a shuffle."""
     named = dict.fromkeys([*map(int, re.findall(r"\bline (\d{1,9})\b", message)), line])
     for number in [number for number in named if number <= len(code)]:
         for at in range(number, max(0, number - REACH), -1):
@@ -127,6 +128,50 @@ def _find_divergence(message: str, code: list[str], line: int) -> Place | None:
                 return Place(
                     f"{reached} only some threads reach the {what}. Move the {what} out of the `if`.", lines, True
                 )
+    return next((found for number in named if (found := _find_diverging_path(code, number))), None)
+
+
+def explain_return(early: Sequence[int], line: int, text: str) -> str:
+    """Return that lines let some threads return before the barrier or the shuffle of a line. text: of that line."""
+    what = "shuffle" if "__shfl" in text else "barrier"
+    lets = "lets" if len(early) == 1 else "let"
+    return (
+        f"{join_lines(early).capitalize()} {lets} some threads return before the {what} in line {line}, which all must "
+        "reach. Let them go on, and put the condition around each access that they must not make."
+    )
+
+
+def _find_diverging_path(code: list[str], line: int) -> Place | None:
+    """Return the `return` before a barrier or shuffle, or the loop around it, that not all threads pass alike.
+
+    Of one in a helper function, the call is meant that they do not all reach.
+    """
+    text = Text("\n".join(code))
+    around = text.around(line)
+    if around is None or not re.search(divergence.ALL_CALL, code[line - 1]):
+        return None
+    if around.kernel:
+        paths = [(around, text.start(line))]
+    else:
+        kernels = [one for one in text.functions.values() if one.kernel]
+        paths = [(one, at) for one in kernels for at in divergence.find_calls(text, around, one)]
+    for kernel, at in paths:
+        to = text.line(at)
+        before = range(text.line(kernel.start), to)
+        if early := divergence.find_early_returns(text, kernel, to, before):
+            return Place(explain_return(early, to, code[line - 1]), tuple(early), True)
+        if loop := divergence.find_uneven_loop(text, kernel, at):
+            what, move = f"waits for all threads in line {line}", "Move that out of the loop"
+            if not around.kernel:
+                what, move = (
+                    f"calls `{around.name}` (line {to}), which {what}",
+                    f"Call `{around.name}` outside of the loop",
+                )
+            words = (
+                f"The threads make different numbers of passes of the loop in line {loop}, and each pass {what}. "
+                f"{move}, or let all threads make the same number of passes."
+            )
+            return Place(words, (to,), True)
     return None
 
 

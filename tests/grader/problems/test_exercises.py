@@ -108,7 +108,7 @@ def test_a_line_that_was_moved_is_not_given():
 
 
 def test_barriers_of_the_exercise_that_were_deleted_are_found():
-    """Is a deleted barrier of the exercise found, with the line after which it belongs, and none where all are there?"""
+    """Is a deleted barrier found, with the line after which it belongs, and none where all are there?"""
     first, second = (
         "        __syncthreads();  // all are done with the tile before\n",
         "        __syncthreads();\n        // >>>",

@@ -119,3 +119,15 @@ def test_of_a_race_the_student_s_line_alone_is_marked():
     assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(read)]
     above = line_of(text, "const int count = min(TILE, end - first);")
     assert f"The exercise has a `__syncthreads();` after line {above}, and it is missing in your file." in shown
+
+
+def test_a_return_moved_above_a_given_barrier_is_marked():
+    """Is the moved return named, where the exercise has the same text below its barriers?"""
+    text = (KERNELS_REF / "attention" / "solution.py").read_text(encoding="utf-8")
+    text = text.replace("    if (!exists) return;\n", "").replace(
+        "    const int end = causal", "    if (!exists) return;\n    const int end = causal"
+    )
+    given, line = exercises.outside_places(text, "attention"), line_of(text, "__syncthreads();  // all are done")
+    found = find_own_lines(text, line, given, "attention_kernel<32>")
+    assert found is not None and found.lines == (line_of(text, "if (!exists) return;"),)
+    assert "some threads return before the barrier" in found.words

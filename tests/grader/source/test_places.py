@@ -335,3 +335,58 @@ def test_other_races_in_one_line_keep_their_advice(statement):
 def test_nothing_is_made_up(reason):
     """Where the source does not tell it, is nothing named?"""
     assert found(reason, "line 1", "float x = 1;\n", 1) is None
+
+
+EARLY = """__global__ void k(const float* x, float* y, int n) {
+    int t = threadIdx.x;
+    int i = blockIdx.x * 256 + t;
+    if (n == 0) return;
+    if (i >= n) return;
+    part[t] = x[i];
+    __syncthreads();
+    y[i] = part[255 - t];
+}
+"""
+UNEVEN = """__device__ float total(float v) {
+    part[threadIdx.x] = v;
+    __syncthreads();
+    return part[0];
+}
+__global__ void k(const float* x, float* y, int n) {
+    float sum = 0.0f;
+    for (int half = 64; half > 0; half /= 2) sum = total(sum);
+    for (int c = threadIdx.x; c < n; c += 128) sum += total(x[c]);
+    for (int c = threadIdx.x; c < n; c += 128) {
+        y[c] = sum;
+        __syncthreads();
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, line, marked, says",
+    [
+        (EARLY, 7, (5,), "Line 5 lets some threads return before the barrier in line 7, which all must reach."),
+        (
+            UNEVEN,
+            3,
+            (9,),
+            "the loop in line 9, and each pass calls `total` (line 9), which waits for all threads in line 3.",
+        ),
+        (UNEVEN, 12, (12,), "the loop in line 10, and each pass waits for all threads in line 12."),
+    ],
+)
+def test_what_keeps_threads_from_a_barrier(source, line, marked, says):
+    """Is the return, or the call in a loop, named by which threads miss a barrier, and not the barrier?"""
+    message = f"Thread (0, 0, 0) waits at the __syncthreads() in line {line}, but thread (9, 0, 0) has ended."
+    stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message=message)
+    found = places.find_place(stage, source, line)
+    assert found is not None and found.lines == marked and found.instead and says in found.words
+
+
+def test_a_loop_that_all_threads_run_alike_is_not_blamed():
+    """Is nothing named for a barrier in a loop whose bounds are the same for all threads?"""
+    source = UNEVEN.replace("c = threadIdx.x", "c = 0")
+    stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message="line 12")
+    assert places.find_place(stage, source, 12) is None and places.find_place(stage, source, 3) is None

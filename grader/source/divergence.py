@@ -1,0 +1,62 @@
+"""Find in a kernel's text what keeps some threads of a block from code that all of them must reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Set
+
+from grader.source.cpp import Function, Text, closing
+
+ALL_CALL = r"__sync|__shfl|_sync\s*\("  # what every thread of a block or warp must reach
+BRANCH = re.compile(r"\b(?:if|switch)\b|\?")
+
+
+def find_differing(text: Text, kernel: Function) -> set[str]:
+    """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
+    found = {"threadIdx"}
+    assigned = re.findall(r"\b(\w+)\s*[-+*/%&|^]?=(?!=)([^;]*)", text.body(kernel))
+    while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
+        found |= new
+    return found
+
+
+def is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -> bool:
+    """Return whether an offset is under an `if`, a `switch` or a conditional expression that threads may decide
+    differently.
+    """
+    conditions = [text.code[begin:end] for begin, end in text.heads(caller, at)]
+    return any(_mentions(code, differing) for code in conditions if BRANCH.search(code))
+
+
+def find_early_returns(text: Text, kernel: Function, line: int, lines: Iterable[int]) -> list[int]:
+    """Return those of the lines, before a line, where threads return under a condition that they decide differently."""
+    differing = find_differing(text, kernel)
+    found = [(n, _find_return(text, n)) for n in lines if n < line]
+    return [n for n, at in found if at is not None and is_conditional(text, kernel, at, differing)]
+
+
+def find_uneven_loop(text: Text, caller: Function, at: int) -> int:
+    """Return the line of the loop around an offset of which the threads run different numbers of passes, or 0."""
+    differing = find_differing(text, caller)
+    for begin, end in reversed(text.heads(caller, at)):
+        loop = re.compile(r"\b(?:for|while)\s*\(").search(text.code, begin, end)
+        if loop and _mentions(text.code[loop.end() : closing(text.code, loop.end() - 1)], differing):
+            return text.line(loop.start())
+    return 0
+
+
+def find_calls(text: Text, helper: Function, caller: Function | None) -> list[int]:
+    """Return the offsets of the calls of a function in another one; in the whole file for None."""
+    pattern = re.compile(rf"(?<![\w.]){re.escape(helper.name)}\s*(?:<[^<>;]*>)?\s*\(")
+    start, end = (caller.start, caller.end) if caller else (0, len(text.code))
+    return [match.start() for match in pattern.finditer(text.code, start, end)]
+
+
+def _find_return(text: Text, line: int) -> int | None:
+    """Return the offset of a `return;` in a line, or None."""
+    match = re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1])
+    return text.start(line, match.start()) if match else None
+
+
+def _mentions(code: str, names: Set[str]) -> bool:
+    return not names.isdisjoint(re.findall(r"[A-Za-z_]\w*", code))
