@@ -82,6 +82,19 @@ def explain_missing_factor(name: str, factor: str, line: int, code: Sequence[str
     )
 
 
+def explain_overwritten(name: str, line: int, until: int, code: Sequence[str]) -> str:
+    """Return what follows from a line `until` that overwrites a variable before `line` uses its old value."""
+    words = f"Line {until} overwrites `{name}` before line {line} uses its old value."
+    text = code[line - 1] if 0 < line <= len(code) else ""
+    made = re.search(rf"(?<![\w.]){name}\s*=\s*(\w+)\s*;", code[until - 1] if 0 < until <= len(code) else "")
+    difference = re.search(rf"\b(?:{name} - {made[1]}|{made[1]} - {name})\b", text) if made else None
+    if difference:
+        one = f"`{difference[0]}` is always 0"
+        power = re.search(rf"\b(expf?)\(\s*{difference[0]}\s*\)", text)
+        words += f" There {one}" + (f", and `{power[1]}({difference[0]})` is always 1." if power else ".")
+    return f"{words} Move line {until} below line {line}."
+
+
 def split_operation(what: str, needed: str) -> tuple[str, str]:
     """Return the operator and the other operand of an operation of which one operand is `needed`."""
     if needed and what.startswith(needed) and (rest := what[len(needed) :].strip()):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.diagnosis import mutants
+from grader.diagnosis import effects, mutants
 from grader.diagnosis.leads import Candidate, Lead, make_birth_lead, make_lead
 from grader.diagnosis.mutant_worker import MutantWorker, WorkerLost
 from grader.diagnosis.search_cases import SearchCase, choose_cases, make_search_cases
@@ -27,7 +27,8 @@ __all__ = ["WANTED", "Lead", "Search", "lead", "wanted"]
 
 SEARCH_SECONDS = 12.0  # for running mutants on one case; it seldom takes one second
 MOST_BUILDS = 3  # each later build leaves out the lines whose mutants the compiler rejected
-SLOW_SECONDS = 0.1  # for one run of a case: with a slower one, too few mutants could be tried
+SLOW_SECONDS = 0.1  # for one run of a case: with a slower one, few mutants can be tried
+SLOWEST_SECONDS = 0.5  # of the fastest failing case, where none is faster: it tries the rare kinds, which come first
 MOST_LATE = 3  # mutants tried once more, if none makes the first case pass
 MOST_CHOSEN = 40  # mutants that make the first case pass and are tried on the others
 
@@ -161,7 +162,21 @@ class Search:
             return make_birth_lead(*self.birth)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):
             return None
+        if self.good[0].passed < self.tested and self._hides_exponent():
+            return None
         return make_lead(self.good, self.tested, verdict, self.source.text)
+
+    def _hides_exponent(self) -> bool:
+        """Return whether the best candidates only change what is subtracted in the argument of exp.
+
+        Without it the cases of small values pass, whatever is wrong with the maximum.
+        """
+        code = self.source.text.split("\n")
+        return all(
+            one.mutant.kind == "argument" or effects.is_in_exponent(one.mutant.what, one.line, code)
+            for one in self.good
+            if one.passed == self.good[0].passed
+        )
 
     def _find_sources(self) -> list[str]:
         """Return the CUDA sources with kernels that the submission compiles."""
@@ -217,9 +232,12 @@ class Search:
             begun = time.monotonic()
             right = self.worker.is_right(0)
             case.seconds = time.monotonic() - begun
-            if case.seconds < SLOW_SECONDS and right is not case.fails:
+            if case.seconds < SLOWEST_SECONDS and right is not case.fails:
                 found.append(case)
-        return sorted(found, key=lambda case: case.seconds)
+        found.sort(key=lambda case: case.seconds)
+        fast = [case for case in found if case.seconds < SLOW_SECONDS]
+        slow = [case for case in found if case.fails][:1] if not any(case.fails for case in fast) else []
+        return sorted({id(case): case for case in [*fast, *slow]}.values(), key=lambda case: case.seconds)
 
     def _find_good(self, case: SearchCase) -> list[Candidate]:
         """Return the candidates with which a case passes.

@@ -101,6 +101,20 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "`{what}` in line {line} lacks a factor.",
         "A value in line {line} lacks a factor.",
     ),
+    "unscaled": (
+        "Line {line} multiplies one sum by `{needed}`, and `{what}`, another sum, keeps its old scale. Multiply "
+        "`{what}` by `{needed}` as well.",
+        "Line {line} multiplies one sum by a factor, and another sum keeps its old scale.",
+    ),
+    "too early": (
+        "Line {until} overwrites `{what}` before line {line} uses its old value. Move line {until} below line {line}.",
+        "Line {until} overwrites a value before line {line} uses the old one. Move line {until} below line {line}.",
+    ),
+    "tile start": (
+        "`{what}` in line {line} counts from the first element of all, and inside the loop over `{start}` the elements "
+        "are counted from `{start}` on. Use `{needed}`.",
+        "A variable in line {line} counts from the first element of all, not from the first one of this pass.",
+    ),
     "argument": (
         "The argument of `{what}` in line {line} lacks a term or a factor. {apply}.",
         "The argument of `{what}` in line {line} lacks a term or a factor.",
@@ -175,7 +189,7 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     tested: the number of failing cases tried. source: the submission's text.
     """
     code = source.split("\n")
-    good = sorted(good, key=lambda one: (_rank(one, verdict), *_distance_to_race(one, verdict), one.line))
+    good = sorted(good, key=lambda one: (_rank(one, verdict, code), *_distance_to_race(one, verdict), one.line))
     best = good[0]
     kind = best.mutant.kind
     alike = (one for one in good if one.mutant.kind == kind)  # another edit that helps may only hide the mistake
@@ -189,7 +203,7 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
         result = "the failing cases pass" if best.passed == tested else "some of the failing cases pass"
     instead = f", or line {also[0]} instead," if len(also) == 1 and kind not in BETWEEN else ""
     words = f"{describe_mistake(best, good, line, until, code, verdict)} Correcting this{instead} makes {result}."
-    until = until if kind in BETWEEN | {"order"} else 0
+    until = until if kind in BETWEEN | {"order", "too early"} else 0
     if kind == "swapped" and len(also) == 1:  # two lines that disagree: each of them may be the wrong one
         until = also[0]
     return Lead(line, until, words, kind, also)
@@ -231,6 +245,8 @@ def describe_mistake(
         and (words := effects.explain_missing_factor(what, best.mutant.needed, line, code))
     ):
         return words
+    if kind == "too early" and len(whats) == 1 and what:
+        return effects.explain_overwritten(what, line, until, code)
     if kind == "order" and until == line:
         return f"Line {line} takes `{what}` apart in the wrong order."
     names: dict[str, str | int] = {"line": line, "until": until}
@@ -263,6 +279,8 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
     names = {"needed": needed}
     if kind == "outer index":  # n * C + c
         names |= {"outer": needed.partition(" ")[0], "inner": needed.rpartition(" ")[2]}
+    elif kind == "tile start":  # query - first
+        names |= {"start": needed.rpartition(" ")[2]}
     elif kind == "unused":
         value, sign, term = needed.rsplit(" ", 2)  # sum + bias[c]
         value = f"`{value}`" if len(value) <= LONGEST_VALUE else "the value"
@@ -279,8 +297,13 @@ def make_birth_lead(line: int, value: str) -> Lead:
     return Lead(line, 0, words, BIRTH)
 
 
-def _rank(one: Candidate, verdict: Verdict) -> int:
-    """Return how likely the kind of a mutant is; lower is likelier."""
+def _rank(one: Candidate, verdict: Verdict, code: Sequence[str]) -> int:
+    """Return how likely the kind of a mutant is; lower is likelier.
+
+    Least likely is one that drops what is subtracted in the argument of exp: without it small values are right too.
+    """
+    if one.mutant.kind == "term" and effects.is_in_exponent(one.mutant.what, one.line, code):
+        return len(KINDS)
     raced = any(stage.reason in RACES for stage in verdict.stages)
     return -1 if raced and one.mutant.kind == "barrier" else KINDS.index(one.mutant.kind)
 

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from grader.diagnosis.cuda_functions import Function
 from grader.diagnosis.cuda_map import Mutant
 from grader.diagnosis.mutant_prelude import PRELUDE
+from grader.diagnosis.sequence_mutants import SequenceMutants
 from grader.diagnosis.statement_mutants import StatementMutants
 from grader.diagnosis.token_mutants import TokenMutants
 from simt.frontend.tokens import find_closing
@@ -24,7 +25,7 @@ __all__ = ["BIRTH", "KINDS", "Mutant", "schema"]
 KINDS = (
     "comparison", "index", "variable", "swapped", "first value", "operator", "term", "number", "order", "parentheses",
     "type", "outer index", "first pass", "shared loop", "unused", "function", "bounds test", "barrier", "scale",
-    "argument", "call", "identity", "each value", "condition", "statement",
+    "unscaled", "too early", "tile start", "argument", "call", "identity", "each value", "condition", "statement",
 )  # fmt: skip
 BIRTH = -1  # no mutant: the kernel stops where a finite number becomes infinity or NaN
 
@@ -41,7 +42,7 @@ def schema(
     return _Rewriter(source, first, skip).make(prelude)
 
 
-class _Rewriter(StatementMutants, TokenMutants):
+class _Rewriter(StatementMutants, TokenMutants, SequenceMutants):
     """Walks the functions of a source and places every mutant."""
 
     def make(self, prelude: bool) -> tuple[str, list[Mutant]]:
@@ -63,10 +64,12 @@ class _Rewriter(StatementMutants, TokenMutants):
         self.blocks: list[list[tuple[int, int]]] = []  # the statements of each { }, as their first and last tokens
         self._walk_block(function.start, function.end)
         self.copy_first_values()
+        self.copy_overwritten_values(self.blocks if function.gpu else [])
         for start, end, inside in self.statements:
             self.edit_statement(start, end, inside)
         for block in self.blocks if function.gpu else ():
             self.edit_after_loops(block)
+        self.scale_other_sums(self.blocks if function.gpu else [])
         for opening, closing in self.loops:
             self.edit_loop(opening, closing)
         for i in range(function.start + 1, function.end):

@@ -8,6 +8,7 @@ import re
 from grader.diagnosis.cuda_functions import Variable
 from grader.diagnosis.cuda_map import ASSIGNS
 from grader.diagnosis.operator_mutants import OperatorMutants
+from grader.diagnosis.sequence_mutants import SequenceMutants
 from simt.frontend.tokens import find_closing
 
 MATH = {
@@ -40,15 +41,16 @@ EXCHANGED = {
 
 @dataclasses.dataclass(frozen=True)
 class Substitute:
-    """An expression that may be meant instead of a variable. kind, what, needed: of its mutant."""
+    """An expression that may be meant instead of a variable. kind, what, needed, until: of its mutant."""
 
     text: str
     kind: str
     what: str
     needed: str = ""
+    until: int = 0
 
 
-class TokenMutants(OperatorMutants):
+class TokenMutants(OperatorMutants, SequenceMutants):
     """Mutates the tokens of the current function."""
 
     def edit_token(self, i: int) -> None:
@@ -98,6 +100,10 @@ class TokenMutants(OperatorMutants):
             if v.kind == variable.kind and v.name != name and v.parameter is variable.parameter
         ]
         others += [Substitute(variable.first, "first value", name)] if variable.first else []
+        if before_it := self.find_overwritten(i):
+            others.append(Substitute(before_it[0], "too early", name, until=before_it[1]))
+        for start in self.find_tile_starts(i, variable) if self.function.gpu else ():
+            others.append(Substitute(f"({name} - {start})", "tile start", name, f"{name} - {start}"))
         others += self._find_substitutes(i, variable)
         self._substitute(i, name, others, "*" in variable.kind)
         if variable.kind == "int" and not variable.parameter and self.function.gpu:
@@ -109,7 +115,7 @@ class TokenMutants(OperatorMutants):
             return
         start = None
         for one in others:
-            number = self.add(i, one.kind, what=one.what, needed=[one.needed])
+            number = self.add(i, one.kind, until=one.until, what=one.what, needed=[one.needed])
             start = number if start is None else start
         if start is not None and pointer:
             self.instead[i] = f"grader_edits::pick({start}, {name}, {', '.join(one.text for one in others)})"

@@ -1,6 +1,7 @@
 """Is the wrong line of a kernel named, with what is wrong and the evidence, and nothing where nothing is wrong?"""
 
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,18 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
             "divides `w` by `N`: that is a mean, and the sum is expected.",
         ),
         (
+            [candidate("too early", "top")],
+            "float shrink = expf(top - score);\ntop = score;",
+            "Line 6 overwrites `top` before line 5 uses its old value. There `top - score` is always 0, and "
+            "`expf(top - score)` is always 1. Move line 6 below line 5.",
+        ),
+        ([candidate("unscaled", "sum", "shrink")], "acc *= shrink;", "Multiply `sum` by `shrink` as well."),
+        (
+            [candidate("tile start", "query", "query - first")],
+            "int seen = min(count, query + 1);",
+            "inside the loop over `first` the elements are counted from `first` on. Use `query - first`.",
+        ),
+        (
             [candidate("scale", "sum", "expf(top - new_top)")],
             "sum = sum + expf(x[c] - new_top);",
             "`sum` holds so far is relative to the maximum `top`, and line 5 adds terms relative to `new_top`",
@@ -230,6 +243,34 @@ def test_two_lines_that_disagree_are_both_marked():
     assert (found.line, found.until, found.also) == (5, 7, (7,))
     assert "`ky` and `kx` are swapped" in found.words and "line 7 instead" in found.words
     assert "line 9" not in found.words
+
+
+def test_dropping_what_exp_subtracts_is_believed_last():
+    """Is another mutant preferred to one that drops the maximum in the argument of exp, which small values need not?"""
+    good = [
+        leads.Candidate(mutants.Mutant(1, 5, "term", what="score - top", needed="score"), 5, 0, passed=2),
+        leads.Candidate(mutants.Mutant(2, 4, "too early", what="top"), 4, 3, passed=2),
+    ]
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    source = "\n\ntop = score;\nfloat shrink = expf(top - score);\nfloat weight = expf(score - top);"
+    found = leads.make_lead(good, 2, verdict, source)
+    assert (found.line, found.until, found.kind) == (4, 3, "too early")
+    assert leads.make_lead(good, 2, verdict).line == 5
+
+
+@pytest.mark.parametrize(
+    "seconds, chosen",
+    [((0.01, 0.02, 0.3), ["a", "b"]), ((0.3, 0.02, 0.2), ["b", "c"]), ((0.9, 0.02, 0.8), ["b"])],
+)
+def test_of_slow_failing_cases_the_fastest_is_searched(monkeypatch, seconds, chosen):
+    """Is one slow failing case searched where no failing case is fast, and none that is far too slow?"""
+    clock = iter([moment for run in seconds for moment in (0.0, run)])
+    monkeypatch.setattr(fault_localization.time, "monotonic", lambda: next(clock))
+    cases = [types.SimpleNamespace(name=name, fails=name != "b", seconds=0.0) for name in "abc"]
+    search = object.__new__(fault_localization.Search)
+    search.worker = types.SimpleNamespace(case=None, construct=lambda case: setattr(search.worker, "case", case))
+    search.worker.is_right = lambda number: not search.worker.case.fails
+    assert sorted(case.name for case in search._choose_fast(cases)) == chosen
 
 
 def test_every_kind_has_words():

@@ -240,3 +240,55 @@ def test_what_is_done_after_a_loop(after, inside, loop):
 def test_what_cannot_be_done_inside(old, new):
     """Is that offered neither for sums nor with variables that the loop does not know?"""
     assert not [one for one in schema((MOST + LAUNCH).replace(old, new))[1] if one.kind == "each value"]
+
+
+ONLINE = """
+__global__ void k(const float* x, float* y, int C, int W) {
+    int i = blockIdx.x * 8 + threadIdx.x;
+    if (i >= C) return;
+    float top = -9.0f, sum = 0.0f, other = 0.0f;
+    for (int first = 0; first < W; first += 2) {
+        const int seen = min(2, i + 1);
+        for (int w = 0; w < seen && first + w < W; ++w) {
+            float v = x[i * W + first + w];
+            if (v > top) {
+                top = v;
+                float shrink = expf(top - v);
+                sum *= shrink;
+            }
+            sum += expf(v - top);
+            other += v * expf(v - top);
+        }
+    }
+    y[i] = sum + other;
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::zeros({x.size(0)}, x.options());
+    k<<<1, 8>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(0), x.size(1));
+    return y;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "kind, line, old, new",
+    [
+        (
+            "too early",
+            12,
+            "top = v;\n                float shrink = expf(top - v);",
+            "float shrink = expf(top - v);\n                top = v;",
+        ),
+        ("unscaled", 13, "sum *= shrink;", "sum *= shrink; other *= shrink;"),
+        ("tile start", 7, "min(2, i + 1)", "min(2, i - first + 1)"),
+    ],
+)
+def test_what_changes_as_a_loop_runs(kind, line, old, new):
+    """Does a mutant move a line, rescale a sum or count from the tile as the edited text does?"""
+    source = ONLINE.replace("expf(top - v)", "expf(-0.5f * (v + 9.0f))") if kind == "unscaled" else ONLINE
+    text, made = schema(source)
+    numbers = [one.number for one in made if (one.kind, one.line) == (kind, line)]
+    x = torch.arange(28.0).view(4, 7).sin()
+    wanted = run(source.replace(old, new), x)
+    assert numbers and old in source and not same(run(text, x), wanted)
+    assert any(same(run(text, x, number), wanted) for number in numbers)
