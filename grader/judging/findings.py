@@ -206,6 +206,9 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
     message = message[:1].upper() + message[1:]
     if reason is Reason.race and line:
         message = _advise_atomic(message, line, source) or _over_passes(message, line, source)
+        message = _advise_variable(message, line, source)
+    if reason is Reason.uninitialized and line and places.has_setters(message, source.text, line):
+        message = INITIALIZE.sub("", message)  # lines set the array, and not this element: which is what to look at
     if reason is Reason.launch_error and NAMES_DEVICE.search(message):
         message = f"{message} {WHY_ITS_LIMITS}{FITS_ALL if ' per block' in message else '.'}"
     fatal = failure.broken or reason is Reason.kernel_timeout  # each further case would take the whole limit again
@@ -248,6 +251,38 @@ def _advise_atomic(message: str, line: int, source: Source) -> str:
     pointer = target[1:].strip() if target.startswith("*") else f"&{target}"
     end = places.end(1)
     return f"{message[:end]}. Both add to the same element in this line: use `atomicAdd({pointer}, …)`."
+
+
+# The advice of simt on a race of a line with itself, which cannot know what is around the line.
+ONE_LINE = re.compile(r"Both are in this line: if it is in a loop, .*? before the write\.")
+INITIALIZE = re.compile(r" Initialize it before the \w+\.")
+IN_ONE_WARP = re.compile(r"\bif\s*\(\s*threadIdx\.x\s*(?:<\s*(?:32|warpSize|WARP\w*)|<=\s*31)\s*\)")
+
+
+def _advise_variable(message: str, line: int, source: Source) -> str:
+    """Return the message on a race of a line with itself, with the advice that fits the loop around the line.
+
+    A barrier at the end of the loop's body does not help where one is there already, nor under an `if` that one warp
+    enters alone.
+    """
+    around = places.find_around(source.text, line)
+    loops = [one for one in around if places.LOOP.search(one.head)]
+    if not ONE_LINE.search(message) or not loops:
+        return message
+    if "__syncthreads" in loops[-1].body:
+        advice = (
+            "Both are in this line, and the barrier of the loop orders one pass and the next, but not the threads "
+            "within a pass. Read into a variable first, then call `__syncthreads()` outside of any `if`, then write; "
+            "or read one array and write another."
+        )
+    elif any(IN_ONE_WARP.search(one.head) for one in around):
+        advice = (
+            "Both are in this line, which one warp runs alone. In each pass read into a variable, call `__syncwarp()`, "
+            "write, and call `__syncwarp()` again."
+        )
+    else:
+        return message
+    return ONE_LINE.sub(advice, message)
 
 
 def _over_passes(message: str, line: int, source: Source) -> str:

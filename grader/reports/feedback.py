@@ -240,7 +240,7 @@ def failure_parts(
         lead, missing = dataclasses.replace(lead, words=missing), ""
     parts: list[object] = []
     for number, stage in enumerate(failed):
-        made = _failure(stage, source, where, number > 0, found, given)
+        made = _failure(stage, source, where, failed, found, given)
         made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
         if number == 0 and lead:  # before what the stage knows of the failure: it is what to change
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
@@ -283,14 +283,17 @@ def _stages(verdict: Verdict, times: bool) -> Table:
     return Table(rows, tones)
 
 
-def _failure(stage: Stage, source: str, where: Where, explains: bool, found: bool, given: set[int]) -> list[object]:
-    """Return the parts of one stage that did not pass. explains: it gives the reason for an earlier stage. found: some
-    stage knows the wrong line. given: lines outside of the exercise's marked places.
+def _failure(
+    stage: Stage, source: str, where: Where, failed: Sequence[Stage], found: bool, given: set[int]
+) -> list[object]:
+    """Return the parts of one stage that did not pass. failed: all that did not; each but the first explains it. found:
+    some stage knows the wrong line. given: lines outside of the exercise's marked places.
     """
+    explains = stage is not failed[0]
     sentence = moved(stage.message, where)
     lead = "What the checks found in a case that fails" if explains else f"Stage {stage.name.value}"
     parts: list[object] = [Words(lead, "lead"), Words(sentence, "text", stage.status.value)]
-    parts += [Words(advice)] if (advice := terminal.advice(stage)) else []
+    parts += [Words(advice)] if (advice := terminal.advice(stage, failed)) else []
     first = stage.evidence[0] if stage.evidence else None
     if first is not None:
         facts = [

@@ -52,7 +52,7 @@ def show(console: Console, verdict: Verdict, still: str = "") -> None:
     console.print(stages(verdict))
     for stage in verdict.stages:
         if stage.status in (Status.failed, Status.error):
-            console.print(details(stage))
+            console.print(details(stage, verdict.stages))
     if still:
         console.print(Padding(Text(clean(still), "bold"), (1, 0, 0, 2)))
     for text in to_know(verdict):
@@ -109,10 +109,13 @@ def remark(stage: Stage) -> str:
     return text
 
 
-def details(stage: Stage) -> RenderableType:
-    """Return why a stage did not pass: its sentence, advice that the sentence does not give, and the evidence."""
+def details(stage: Stage, others: Sequence[Stage] = ()) -> RenderableType:
+    """Return why a stage did not pass: its sentence, advice that the sentence does not give, and the evidence.
+
+    others: the stages of the verdict.
+    """
     lines: list[RenderableType] = [Text(clean(stage.message), STYLES[stage.status])]
-    lines += [Text(more)] if (more := advice(stage)) else []
+    lines += [Text(more)] if (more := advice(stage, others)) else []
     lines += [_evidence(one) for one in stage.evidence[:EVIDENCE_SHOWN] if facts(one)]
     left = len(stage.evidence) - EVIDENCE_SHOWN
     if left > 0:
@@ -127,8 +130,17 @@ def details(stage: Stage) -> RenderableType:
     )
 
 
-def advice(stage: Stage) -> str:
-    """Return what the reason's explanation advises to do, unless the stage's sentence already says it."""
+# What the checks find that explains a NaN: it is then no result of a large exponent or of a division by 0.
+UNSET = {Reason.race, Reason.uninitialized, Reason.schedule_dependent}
+
+
+def advice(stage: Stage, others: Sequence[Stage] = ()) -> str:
+    """Return what the reason's explanation advises to do, unless the stage's sentence already says it.
+
+    Nothing either where what was found in one of the `others` explains the failure.
+    """
+    if stage.reason is Reason.non_finite and any(other.reason in UNSET for other in others):
+        return ""
     if stage.name is StageName.contract or stage.reason in (None, Reason.missing_cpp_sources):
         return ""  # the sentence says it
     text = EXPLANATIONS[stage.reason].partition(": ")[2]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from grader.source import divergence
-from grader.source.cpp import Text
+from grader.source.cpp import Text, closing
 from grader.verdict import Reason, Stage
 
 LOOP = re.compile(r"\b(?:for|while)\b|\bdo\b")
@@ -178,6 +178,95 @@ def _find_diverging_path(code: list[str], line: int) -> Place | None:
 # --- values never set, and values that two threads access -------------------------------------------------------
 
 
+@dataclasses.dataclass(frozen=True)
+class Around:
+    """A statement that encloses a line: the text up to its {, or up to the line, and its body."""
+
+    head: str
+    body: str
+    line: int  # of the head
+
+
+def find_around(source: str, line: int) -> list[Around]:
+    """Return the `if`, `for` and other statements of a function that enclose a line, outermost first."""
+    text = Text(source)
+    function = text.around(line)
+    if function is None:
+        return []
+    found = []
+    start = text.start(line)
+    for begin, end in [*text.heads(function, start), (start, start)]:
+        opened = text.code[end : end + 1] == "{"
+        head = text.code[begin:end] if begin < end else text.code[begin:].split("\n", 1)[0]
+        body = text.code[end : closing(text.code, end)] if opened else ""
+        found.append(Around(head, body, text.line(begin + len(head) - len(head.lstrip()))))
+    return found
+
+
+def has_setters(message: str, source: str, line: int) -> bool:
+    """Return whether lines set elements of a shared array of which a message says that one was never written."""
+    place = _find_unset(message, [_strip_comment(text) for text in source.split("\n")], line)
+    return place is not None and bool(place.beside or place.instead)
+
+
+DIMENSIONS = re.compile(r"((?:\s*\[[^\[\]]*\])+)")
+
+
+def _find_swapped_index(code: list[str], name: str, declared: int, line: int) -> Place | None:
+    """Return the read of an array of two dimensions whose indices run to each other's size."""
+    made = re.search(rf"\b{name}\s*\[\s*(\w+)\s*\]\s*\[\s*(\w+)\s*\]", code[declared - 1])
+    read = re.search(rf"(?<![\w.]){name}\s*\[\s*([a-z]\w*)\s*\]\s*\[\s*([a-z]\w*)\s*\]", code[line - 1])
+    if made is None or read is None or made[1] == made[2] or read[1] == read[2]:
+        return None
+    bounds = _find_bounds(code, line)
+    one, two = bounds.get(read[1], ("", 0))[0], bounds.get(read[2], ("", 0))[0]
+    if not (one == made[2] and two != made[2]) and not (two == made[1] and one != made[1]):
+        return None
+    wrong, size, place = (read[1], made[2], "second") if one == made[2] else (read[2], made[1], "first")
+    words = (
+        f"`{name}` is declared as `[{made[1]}][{made[2]}]`, and in line {line} `{wrong}` runs to `{size}`: it belongs "
+        f"in the {place} index. Read `{name}[{read[2]}][{read[1]}]`."
+    )
+    return Place(words, (line,), True)
+
+
+def _find_bounds(code: list[str], line: int) -> dict[str, tuple[str, int]]:
+    """Return the upper bound of each loop variable around a line, and the line of its loop."""
+    heads = [(one.head, one.line) for one in find_around("\n".join(code), line)]
+    found = {}
+    for head, at in heads:
+        for loop in re.finditer(r"\bfor\s*\([^;]*?(\w+)\s*=[^;]*;\s*\1\s*<\s*([^;]+?)\s*;", head):
+            found[loop[1]] = (loop[2], at)
+    return found
+
+
+def _find_read_too_far(code: list[str], name: str, sets: Sequence[int], line: int) -> Place | None:
+    """Return the bound of the loop in which a line reads more of an array than a loop before it has set."""
+    if len(sets) != 1:
+        return None
+    written = _find_bounds(code, sets[0])
+    index = re.search(rf"(?<![\w.]){name}{DIMENSIONS.pattern}", code[line - 1])
+    if not written or index is None:
+        return None
+    limit, at = list(written.values())[-1]
+    names = set(re.findall(r"[A-Za-z_]\w*", limit))
+    counts = sorted(name for name in names if not name.isupper())
+    for variable, (bound, loop) in _find_bounds(code, line).items():
+        if not re.search(rf"\b{variable}\b", index[1]) or not re.fullmatch(r"[A-Za-z_]\w*", bound) or bound in names:
+            continue
+        made = next((n for n in range(line, at, -1) if re.search(rf"\b{bound}\s*=(?!=)", code[n - 1])), 0)
+        uses = set(re.findall(r"[A-Za-z_]\w*", code[made - 1].partition("=")[2])) if made else set()
+        if not counts or uses & names or not (made or bound.isupper()):
+            continue
+        without = f", which line {made} computes without {' and '.join(f'`{one}`' for one in counts)}" if made else ""
+        words = (
+            f"Line {sets[0]} sets elements of `{name}` only as far as the loop in line {at} runs, to `{limit}`. The "
+            f"loop in line {loop} reads on to `{bound}`{without}. Read no further than what was set."
+        )
+        return Place(words, (made or loop,), True, (sets[0], line))
+    return None
+
+
 def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     """Return where a shared variable is declared and which lines set it before it is read; None where it may be set
     through a pointer.
@@ -209,6 +298,8 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     where, sets_them = join_lines(own), "sets" if len(own) == 1 else "set"
     if not own:
         words = f"`{name}` is declared in line {declared}, and nothing sets {named} before line {line} reads it."
+    elif cause := _find_swapped_index(code, name, declared, line) or _find_read_too_far(code, name, own, line):
+        return cause
     elif any(index[n] and index[n] != f"[{element}]" for n in own):
         words = f"{where.capitalize()} {sets_them} elements of `{name}`, but in this case not element {element}."
     elif all(_is_conditional(code, n, sets[n].start(), line) for n in own):

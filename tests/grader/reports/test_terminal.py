@@ -184,3 +184,11 @@ def test_progress_prints_nothing_without_a_terminal():
     with terminal.Progress(Console(file=out), "it.py") as progress:
         progress(StageName.build, "compiling")
     assert out.getvalue() == ""
+
+
+def test_a_nan_that_the_checks_explain_is_not_looked_for_in_exp():
+    """Is the advice on exp and division left out where a race or memory without a value explains the NaN?"""
+    nan = Stage(name=StageName.correct, status=Status.failed, reason=Reason.non_finite, message="The output is NaN.")
+    unset = Stage(name=StageName.safe, status=Status.failed, reason=Reason.uninitialized, message="It was never set.")
+    assert "exp of a large number" in terminal.advice(nan, [nan])
+    assert terminal.advice(nan, [nan, unset]) == ""

@@ -390,3 +390,87 @@ def test_a_loop_that_all_threads_run_alike_is_not_blamed():
     source = UNEVEN.replace("c = threadIdx.x", "c = 0")
     stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message="line 12")
     assert places.find_place(stage, source, 12) is None and places.find_place(stage, source, 3) is None
+
+
+TILES = """__global__ void k(const float* x, float* y, int n) {
+    __shared__ float keys[TILE][D];
+    for (int first = 0; first < n; first += TILE) {
+        const int count = min(TILE, n - first);
+        for (int i = threadIdx.x; i < count * D; i += 64) {
+            keys[i / D][i % D] = x[first * D + i];
+        }
+        __syncthreads();
+        const int seen = min(TILE, n);
+        for (int j = 0; j < seen; ++j) {
+            for (int d = 0; d < D; ++d) sum += keys[j][d];
+        }
+        __syncthreads();
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "old, new, marked, says",
+    [
+        ("", "", (9,), "The loop in line 10 reads on to `seen`, which line 9 computes without `count`."),
+        ("j < seen", "j < TILE", (10,), "The loop in line 10 reads on to `TILE`. Read no further"),
+        ("keys[j][d]", "keys[d][j]", (11,), "`d` runs to `D`: it belongs in the second index. Read `keys[j][d]`."),
+        ("min(TILE, n);", "min(count, n);", (), "sets elements of `keys`, but in this case not element 64."),
+    ],
+)
+def test_a_read_of_more_than_was_set(old, new, marked, says):
+    """Is the bound that lets a loop read too far marked, or the read whose indices are swapped; else no line?"""
+    printed = "Thread (0, 0, 0) of block (0, 0, 0) reads element 64 of `keys`, which was never written."
+    place = found(Reason.uninitialized, printed, TILES.replace(old, new), 11)
+    assert place is not None and place.lines == marked and says in place.words
+
+
+def test_an_array_that_lines_set_needs_no_first_value():
+    """Is the advice to initialize left out where lines set other elements, and kept where none does?"""
+    for code, kept in ((TILES, False), (TILES.replace("keys[i / D][i % D] =", "y[i] ="), True)):
+        source = contract.Source(Path("k.py"), f'code = """\n{code}"""\n', "")
+        message = "Thread (0, 0, 0) of block (0, 0, 0) reads element 64 of `keys`, which was never written."
+        finding = protocol.Found(
+            check="uninitialized", message=f"{message} Initialize it before the read.", kernel="k",
+            source="cuda_sources", line=12, block=[0, 0, 0], thread=[0, 0, 0],
+        )  # fmt: skip
+        of_it = findings.of_check(finding, source, [{"cuda_sources": f"\n{code}"}], None)
+        assert ("Initialize it" in of_it.message) is kept
+
+
+LOOPED = """for (int d = 1; d < 32; d *= 2) {
+    s[t] += s[t + d];
+    __syncthreads();
+  }"""
+IN_A_WARP = """if (threadIdx.x < 32) {
+    for (int d = 16; d > 0; d /= 2) {
+      s[t] += s[t + d];
+    }
+  }"""
+BOTH_HERE = (
+    "the same block writes in line 3 without a barrier in between. Both are in this line: if it is in a loop, end the "
+    "loop's body with a `__syncthreads()`, outside of any `if`; else keep what is read in a variable, and put the "
+    "barrier before the write."
+)
+
+
+@pytest.mark.parametrize(
+    "statement, line, says, leaves_out",
+    [
+        (LOOPED, 3, "Read into a variable first, then call `__syncthreads()`", "end the loop's body"),
+        (IN_A_WARP, 4, "call `__syncwarp()`, write, and call `__syncwarp()` again", "__syncthreads"),
+        (LOOPED.replace("__syncthreads();", ""), 3, "end the loop's body", "__syncwarp"),
+    ],
+)
+def test_a_line_that_races_with_itself(statement, line, says, leaves_out):
+    """Is a barrier at the end of the loop's body advised only where there is none and all threads run the loop?"""
+    code = f"__global__ void k(float* loss, float* s, int t) {{\n  {statement}\n}}\n"
+    source = contract.Source(Path("k.py"), f'code = """{code}"""\n', "")
+    finding = protocol.Found(
+        check="race", message=f"Thread (0, 0, 0) of block (0, 0, 0) reads element 0 of `s`, which thread (1, 0, 0) of "
+        f"{BOTH_HERE.replace('line 3', f'line {line}')}",
+        kernel="k", source="cuda_sources", line=line, block=[0, 0, 0], thread=[0, 0, 0],
+    )  # fmt: skip
+    message = findings.of_check(finding, source, [{"cuda_sources": code}], None).message
+    assert says in message and leaves_out not in message
