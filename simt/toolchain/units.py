@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -246,6 +247,10 @@ def check_declared(sources: Sources) -> None:
     remedy = (
         f" Add its declaration, `{declared};`, to cpp_sources." if declared else " Add its declaration to cpp_sources."
     )
+    if not declared and len(missing) == 1 and (other := _find_other_name(missing[0], sources)):
+        remedy = (
+            f" No source defines `{missing[0]}`, and cpp_sources declares `{other}`. Write that name in functions=."
+        )
     if not any(s.strip() for s in sources.cpp):
         raise MissingSources(
             [
@@ -266,6 +271,19 @@ def check_declared(sources: Sources) -> None:
             )
         ]
     )
+
+
+DECLARED = re.compile(r"\b(\w+)\s*\([^;{}()]*\)\s*;")
+
+
+def _find_other_name(name: str, sources: Sources) -> str:
+    """Return the function that may be meant by a name that is declared nowhere, or "".
+
+    It is the only one that cpp_sources declares and functions= does not name, or of several the one with a near name.
+    """
+    found = [one for source in sources.cpp for one in DECLARED.findall(source) if one not in (sources.functions or {})]
+    near = difflib.get_close_matches(name, found, 1, 0.5)
+    return found[0] if len(found) == 1 else near[0] if near else ""
 
 
 def _find_signature(name: str, sources: list[str], ends: str = "{") -> str:

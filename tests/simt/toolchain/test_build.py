@@ -123,6 +123,21 @@ def test_an_undeclared_function_is_told_with_its_declaration():
         load(HOST % "", cpp="")
 
 
+@pytest.mark.parametrize(
+    "cpp, meant",
+    [
+        ("torch::Tensor logsumexp(torch::Tensor x);", "logsumexp"),
+        ("torch::Tensor lse_rows(torch::Tensor x);\ntorch::Tensor softmax(torch::Tensor x);", "lse_rows"),
+        ("torch::Tensor median(torch::Tensor x);\ntorch::Tensor softmax(torch::Tensor x);", ""),
+    ],
+)
+def test_the_name_that_is_meant(cpp, meant):
+    """Is a name that no source defines answered with the one that cpp_sources declares, where that is clear?"""
+    says = f"No source defines `lse`, and cpp_sources declares `{meant}`." if meant else "Add its declaration to"
+    with pytest.raises(simt.UndeclaredFunction, match=says):
+        simt.load_inline("undeclared", cpp, cpp.replace(";", " { return x; }"), functions=["lse"])
+
+
 def test_a_function_that_nobody_defines_is_a_link_error():
     """Is a declaration with other parameter types than the definition named?"""
     with pytest.raises(simt.LinkError, match=r"f\(at::Tensor, int\)"):
