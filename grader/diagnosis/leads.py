@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import string
 from collections.abc import Sequence
 
@@ -189,7 +190,12 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     tested: the number of failing cases tried. source: the submission's text.
     """
     code = source.split("\n")
-    good = sorted(good, key=lambda one: (_rank(one, verdict, code), *_distance_to_race(one, verdict), one.line))
+    good = sorted(
+        good,
+        key=lambda one: (
+            _rank(one, verdict, code), *_distance_to_race(one, verdict), _reads_only(one, verdict, code), one.line
+        ),
+    )  # fmt: skip
     best = good[0]
     kind = best.mutant.kind
     alike = (one for one in good if one.mutant.kind == kind)  # another edit that helps may only hide the mistake
@@ -306,6 +312,18 @@ def _rank(one: Candidate, verdict: Verdict, code: Sequence[str]) -> int:
         return len(KINDS)
     raced = any(stage.reason in RACES for stage in verdict.stages)
     return -1 if raced and one.mutant.kind == "barrier" else KINDS.index(one.mutant.kind)
+
+
+def _reads_only(one: Candidate, verdict: Verdict, code: Sequence[str]) -> bool:
+    """Return whether a swapped index is one that a line reads, where the result itself lies in memory swapped.
+
+    The index of the store is then likelier to be wrong than those of the reads, which agree with each other.
+    """
+    stage = verdict.first_problem
+    pattern = (stage.evidence[0].pattern or "") if stage and stage.evidence else ""
+    if one.mutant.kind != "swapped" or not 0 < one.line <= len(code) or "swapped" not in pattern:
+        return False
+    return re.search(r"\]\s*=(?!=)", code[one.line - 1]) is None
 
 
 def _span(best: Candidate, good: list[Candidate]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import torch
 from grader.diagnosis import fault_localization, leads, mutant_worker, mutants, operator_mutants
 from grader.judging.grading import grade
 from grader.paths import KERNELS_REF
-from grader.verdict import Reason, Stage, StageName, Status
+from grader.verdict import Evidence, Reason, Stage, StageName, Status
 
 SPECIMENS = Path(__file__).resolve().parents[2] / "specimens"
 SEED = 20
@@ -243,6 +243,18 @@ def test_two_lines_that_disagree_are_both_marked():
     assert (found.line, found.until, found.also) == (5, 7, (7,))
     assert "`ky` and `kx` are swapped" in found.words and "line 7 instead" in found.words
     assert "line 9" not in found.words
+
+
+def test_of_two_swapped_indices_the_store_is_named_first():
+    """Is the line that stores the result named first, where the result lies in memory with rows and columns swapped?"""
+    good = [
+        leads.Candidate(mutants.Mutant(1, 1, "swapped", what="ky", needed="kx"), 1, 0, passed=1),
+        leads.Candidate(mutants.Mutant(2, 2, "swapped", what="ky", needed="kx"), 2, 0, passed=1),
+    ]
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    verdict.stages[0].evidence = [Evidence(pattern="rows and columns are swapped")]
+    found = leads.make_lead(good, 1, verdict, "sum += x[ky * W + kx];\nw[kx * K + ky] = sum;")
+    assert (found.line, found.until) == (2, 1) and "line 1 instead" in found.words
 
 
 def test_dropping_what_exp_subtracts_is_believed_last():
