@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from grader.diagnosis import kernel_forms, suspicions
 from grader.diagnosis.suspicions import CONSTANT, END, FEEDS, HALVED, INPUT, RESULT, UNCHANGED
 from grader.source import syntax
 from grader.source.cpp import Text
@@ -161,6 +162,14 @@ FINDERS = {
     UNCHANGED: _inputs_returned_unchanged,
     HALVED: _halved,
     FEEDS: _feeding,
+    suspicions.PATHS: kernel_forms.find_store_paths,
+    suspicions.TAIL: kernel_forms.find_tail_loops,
+    suspicions.ONE_EACH: kernel_forms.find_one_each,
+    suspicions.UNMOVED: kernel_forms.find_unmoved_inputs,
+    suspicions.FIXED_LAUNCH: kernel_forms.find_fixed_launches,
+    suspicions.HALF_SUMS: kernel_forms.find_half_sums,
+    suspicions.SAME_CALL: kernel_forms.find_same_calls,
+    suspicions.UNREAD: kernel_forms.find_unread_results,
 }
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)
 # names of gradients: grad_x, gx, dweight, …

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 
 from grader.verdict import Reason, Stage, Status
@@ -46,6 +47,16 @@ INPUT = "INPUT"  # a return of ModelNew.forward that returns an argument
 UNCHANGED = "UNCHANGED"  # the same, of an argument that forward assigns nowhere
 END = "END"  # the last line of ModelNew.forward, where that returns nothing
 FEEDS = "FEEDS"  # stores, and the lines that set the variables stored, directly or not, the nearest first
+PATHS = (
+    "PATHS"  # launches, and what decides whether a store is reached: the `if` and `for` around it, returns before it
+)
+TAIL = "TAIL"  # a loop around a store that takes several elements and ends where fewer are left
+ONE_EACH = "ONE_EACH"  # where a store's index is the thread's own, and the store
+UNMOVED = "UNMOVED"  # a line that moves the output to the block's part, where no input is moved
+FIXED_LAUNCH = "FIXED_LAUNCH"  # a launch of one block, whatever the size
+HALF_SUMS = "HALF_SUMS"  # sums of 16 bits, and their declarations
+SAME_CALL = "SAME_CALL"  # where backward returns what forward's function gives for the gradient
+UNREAD = "UNREAD"  # the last call with a tensor that it changes, of which nothing reads the result
 ONE_PIXEL = {"one pixel", "one value", "one value a group", "one of everything"}  # cases with one pixel per channel
 HALVED = "HALVED"  # a loop that halves a number of threads that is no power of two, and that number
 
@@ -68,6 +79,21 @@ def _drops_nan(stage: Stage) -> bool:
     return "expected NaN, got " in stage.message
 
 
+def _ends_with_the_block(stage: Stage) -> bool:
+    """Return whether the elements from the number of a block's threads on are wrong."""
+    one = stage.evidence[0] if stage.evidence else None
+    begin = re.search(r"(?:columns|elements) ([\d,]+) and up", (one.pattern or "") if one else "")
+    threads = {launch.block[0] * launch.block[1] * launch.block[2] for launch in one.launches} if one else set()
+    return begin is not None and int(begin[1].replace(",", "")) in threads
+
+
+def _is_nearly_right(stage: Stage) -> bool:
+    """Return whether no value is wrong by much more than is allowed."""
+    one = stage.evidence[0] if stage.evidence else None
+    return bool(one and one.max_error and one.tolerance) and one.max_error <= NEARLY * one.tolerance
+
+
+NEARLY = 16  # times the tolerance: what the rounding errors of a sum of 16 bits may come to
 RETURNS_INPUT = "`forward` returns its input:"
 SUSPICIONS = [
     Suspicion(
@@ -97,6 +123,41 @@ SUSPICIONS = [
         "With one pixel per channel the values are right, and cases with more pixels fail: these sums leave out "
         "pixels. Let them run over all pixels.",
         (r"\w+\s*\+=.*\[",), when=_is_right_at_one_pixel, sure=True,
+    ),
+    Suspicion(
+        VALUES, r"of every \d",
+        "`__shfl_up_sync` gives the lanes below the distance their own value back, and this line adds it to them once "
+        "more. Add only in lanes from the distance on:",
+        (r"^(?!.*\bif\b)(?!.*\?).*\+=\s*__shfl_up_sync\(",), sure=True,
+    ),
+    Suspicion(
+        VALUES, r"every (?:row|batch item|channel|plane) holds",
+        "This line moves the output to the block's own part, and no input is moved: every block reads the first part. "
+        "Move the input's pointer by the same number:",
+        (UNMOVED,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "This sum is kept in 16 bits and rounded after each addition. Keep it in `float`, and convert what is stored:",
+        (HALF_SUMS,), when=_is_nearly_right, sure=True,
+    ),
+    Suspicion(
+        VALUES, r"(?:elements|columns) [\d,]+ and up",
+        "This launch has one block with the same number of threads for every size. Check whether they take all "
+        "elements:",
+        (FIXED_LAUNCH,), False,
+    ),
+    Suspicion(
+        VALUES, "single element|elements? from|elements [\\d,]+ and up",
+        "This call is the last one with a tensor that it changes, and nothing reads the result. Check what must follow "
+        "it:",
+        (UNREAD,), False,
+    ),
+    Suspicion(
+        {Reason.wrong_gradient}, "",
+        "`backward` returns what the function of `forward` computes, with the gradient in place of the input. The "
+        "gradient of one input is the sum over all outputs that depend on it, which this is not:",
+        (SAME_CALL,), False, sure=True,
     ),
     Suspicion(
         {Reason.missing_gradient}, "",
@@ -231,10 +292,22 @@ SUSPICIONS = [
         (r"__shared__", r"__syncthreads", r"atomicAdd|\+="),
     ),
     Suspicion(
+        {Reason.not_written}, r"last \d+ |last (?:row|column|element)",
+        "This loop takes several elements at a time and ends where fewer than that are left, so that no thread stores "
+        "the rest. Store it in a loop of its own, one element at a time:",
+        (TAIL,), sure=True,
+    ),
+    Suspicion(
+        {Reason.not_written}, r"(?:columns|elements) [\d,]+ and up",
+        "Each thread stores one element, and there are more elements than threads in a block. Let each thread go on in "
+        "steps of `blockDim.x`:",
+        (ONE_EACH,), when=_ends_with_the_block, sure=True,
+    ),
+    Suspicion(
         {Reason.not_written}, "",
         "No thread stores some of the elements. Check the number of threads launched, the conditions, and the index "
         "of the store:",
-        (LAUNCH, GUARD, STORE), False,
+        (LAUNCH, PATHS), False,
     ),
     Suspicion(
         {Reason.input_modified}, "",

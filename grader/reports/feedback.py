@@ -258,7 +258,8 @@ def _name_missing_barriers(source: str, verdict: Verdict) -> str:
     if not any(stage.reason in UNORDERED for stage in verdict.stages):
         return ""
     return " ".join(
-        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back."
+        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back: without it "
+        "the threads do not wait for each other there."
         for line, text in exercises.find_missing_barriers(source, verdict.problem)
     )
 

@@ -48,6 +48,8 @@ AT_ZERO = re.compile(r"(\w+)\s*>=\s*0\s*;\s*\1\s*(?:/=|>>=)")  # halving never g
 
 def _find_endless_loop(message: str, code: list[str], line: int) -> Place | None:
     """Return the loop around a line and why it does not end; without a line, the only loop that cannot end."""
+    if line and (wait := _find_wait_for_block(code, line)):
+        return wait
     for at in range(line, max(0, line - REACH), -1):
         first, last = body_of(code, at)
         if LOOP.search(code[at - 1]) and (at == line or first <= line <= last):
@@ -58,6 +60,30 @@ def _find_endless_loop(message: str, code: list[str], line: int) -> Place | None
         return None
     words, at = endless[0]
     return Place(words, (at,), True)
+
+
+def _find_wait_for_block(code: list[str], line: int) -> Place | None:
+    """Return where a kernel takes a part's number from blockIdx, of a loop that waits for what another block writes."""
+    text = Text("\n".join(code))
+    kernel = text.around(line)
+    if kernel is None or not kernel.kernel:
+        return None
+    near = "\n".join(code[max(0, line - 2) : line + 1])
+    waits = re.search(r"(\w+)\s*\[\s*(\w+)[^\]]*\][^;]*;\s*\}?\s*while\s*\(|while\s*\(.*?(\w+)\s*\[\s*(\w+)", near)
+    name, index = (waits[1] or waits[3], waits[2] or waits[4]) if waits else ("", "")
+    if name not in kernel.names or not text.stores(kernel, name):
+        return None
+    for made in text.find(r"\b(\w+)\s*=\s*blockIdx\.[xyz]\s*[;,]", kernel):
+        if index == made[1] or text.find(rf"\b{index}\s*=\s*{made[1]}\s*-", kernel):
+            at = text.line(made.start())
+            words = (
+                f"The loop in line {line} waits until another block sets `{name}[{index}]`, and line {at} numbers the "
+                "parts by `blockIdx`. Blocks start in any order: the one that this block waits for may not start "
+                "before this one ends. Number the parts in the order in which blocks start: one thread of each block "
+                "takes the next number with `atomicAdd`."
+            )
+            return Place(words, (at,), True, (line,))
+    return None
 
 
 def _explain_loop(code: list[str], at: int) -> tuple[str, bool]:

@@ -474,3 +474,24 @@ def test_a_line_that_races_with_itself(statement, line, says, leaves_out):
     )  # fmt: skip
     message = findings.of_check(finding, source, [{"cuda_sources": code}], None).message
     assert says in message and leaves_out not in message
+
+
+LOOK_BACK = """__global__ void scan(const float* x, float* y, volatile float* sums, volatile int* flags) {
+    int part = blockIdx.x;
+    flags[part] = 1;
+    for (int p = part - 1; p >= 0; p--) {
+        int flag;
+        do flag = flags[p]; while (flag == 0);
+        y[p] += flag;
+    }
+}
+"""
+
+
+def test_a_loop_that_waits_for_another_block():
+    """Is the number of the part named by which a block waits for one that need not have started, and no other loop?"""
+    place = found(Reason.kernel_timeout, "The kernel did not end.", LOOK_BACK, 6)
+    assert place is not None and place.lines == (2,) and place.instead and "`flags[p]`" in place.words
+    numbered = LOOK_BACK.replace("int part = blockIdx.x;", "int part = taken;")
+    for source in (numbered, LOOK_BACK.replace("flags[part] = 1;", "y[part] = 1;")):
+        assert found(Reason.kernel_timeout, "The kernel did not end.", source, 6).lines == (6,)
