@@ -173,7 +173,8 @@ class Search:
         """
         code = self.source.text.split("\n")
         return all(
-            one.mutant.kind == "argument" or effects.is_in_exponent(one.mutant.what, one.line, code)
+            (one.mutant.kind == "argument" and one.mutant.what in ("exp", "expf"))
+            or effects.is_in_exponent(one.mutant.what, one.line, code)
             for one in self.good
             if one.passed == self.good[0].passed
         )

@@ -45,6 +45,10 @@ GRADIENT = re.compile(rf"If the gradient of {_NAMES} is wrong:")
 ELSEWHERE = (
     (Reason.race, "Two blocks: ", r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b"),
     (Reason.race, "One block: ", r"\bwhich thread \([\d, ]+\) of block\b"),
+    (Reason.exception, "Compare the named line", r"\bSystemExit\b"),
+    (Reason.exception, "`sys.exit()` ends", r"(?s)^(?!.*\bSystemExit\b)"),
+    (Reason.compile_error, "Read the marked line", r"\bPYBIND11_MODULE\b"),
+    (Reason.compile_error, "`functions=` makes", r"(?s)^(?!.*\bPYBIND11_MODULE\b)"),
     (Reason.missing_gradient, "`backward` returns one value", r"\bcarries no gradient\b"),
     (Reason.missing_gradient, "Autograd does not see", r"^(?!.*\bcarries no gradient\b)"),
 )

@@ -67,7 +67,7 @@ def error_map(
     share = (
         f"{int(mask.sum()):,} of {count(mask.size, 'value')}"
         if exact
-        else f"{100 * mask.mean():.2g} % of the {int(np.prod(shape)):,} values' cells"
+        else f"Up to {100 * mask.mean():.2g} % of the {int(np.prod(shape)):,} values"  # a cell may hold right ones too
     )
     where = f": {pattern}" if pattern and pattern != "everything" else ""
     bad = [(n, c) for n in range(planes.shape[0]) for c in range(planes.shape[1]) if planes[n, c].any()]

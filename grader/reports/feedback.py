@@ -240,11 +240,15 @@ def failure_parts(
         lead, missing = dataclasses.replace(lead, words=missing), ""
     parts: list[object] = []
     for number, stage in enumerate(failed):
+        if number and stage.message in failed[0].message:  # the first stage has said it
+            continue
         made = _failure(stage, source, where, failed, found, given)
         made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
         if number == 0 and lead:  # before what the stage knows of the failure: it is what to change
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
-            made[first:first] = [Words(moved(lead.words, where)), at_lead(lead, source, where, given)]
+            shown = at_lead(lead, source, where, given)
+            made = [part for part in made if not (isinstance(part, Code) and _shows_no_more(part, shown))]
+            made[first:first] = [Words(moved(lead.words, where)), shown]
         if number == 0 and missing:
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
             made.insert(first, Words(moved(missing, where)))
@@ -413,6 +417,11 @@ def at_lead(
     """
     marked = {found.line} | ({found.until} if found.until else set())
     return _around(split_lines(source), marked - set(given) or marked, {found.line}, where)
+
+
+def _shows_no_more(code: Code, other: Code) -> bool:
+    """Return whether all lines of an excerpt are in another one."""
+    return {number for number, _, _ in code.lines} <= {number for number, _, _ in other.lines}
 
 
 def _unmarked(code: Code) -> Code:

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from grader.cli.main import cli
 from grader.diagnosis import hints
 from grader.problems import exercises
-from grader.verdict import Outcome, Reason, Stage, StageName, Status, Submission, Verdict
+from grader.verdict import Evidence, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 SPOILT = {  # the file's bytes; what `grader student` says of it; what is left of it
     "no end": (b"steps = [", "it is not TOML (", {}),
@@ -97,3 +97,25 @@ def test_sound_hints(folder, start):
     (folder / "hints.toml").write_bytes(start + 'steps = ["Größe?"]\nwrong_values = ["Twice?"]\n'.encode())
     assert CliRunner().invoke(cli, ["student"]).exit_code == 0
     assert hints.of(verdict_of("double_it"))[-2:] == ["Twice?", "Größe?"]
+
+
+@pytest.mark.parametrize(
+    "reason, message, begins",
+    [
+        (
+            Reason.exception,
+            "forward raised an exception: SystemExit: the code called exit('done')",
+            "`sys.exit()` ends",
+        ),
+        (Reason.exception, "forward raised an exception: RuntimeError: shape", "Compare the named line"),
+        (Reason.compile_error, "functions= generates a PYBIND11_MODULE, and the source too", "`functions=` makes"),
+        (Reason.compile_error, "`oz` was not declared", "Read the marked line"),
+    ],
+)
+def test_a_hint_fits_the_message(reason, message, begins):
+    """Is the first hint the one for this exit or this binding, and the general one for any other message?"""
+    verdict = verdict_of("groupnorm")
+    verdict.stages[1] = Stage(
+        name=StageName.correct, status=Status.failed, reason=reason, message=message, evidence=[Evidence(line=1)]
+    )
+    assert hints.of(verdict)[0].startswith(begins)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from grader.diagnosis.fault_localization import Lead
 from grader.paths import KERNELS_REF
 from grader.problems import exercises
 from grader.reports import feedback
@@ -99,6 +100,29 @@ def test_the_report_marks_the_student_s_line_alone():
     assert shown.index("return;") < shown.index(BARRIER)
 
 
+def verdict_of(*stages: Stage) -> Verdict:
+    submission = Submission(path="attention.py", sha256="")
+    return Verdict(
+        problem="attention", submission=submission, outcome=Outcome.failed, stages=[*stages],
+        device="cpu", versions={}, seed=0, seconds=0.0, sandbox="",
+    )  # fmt: skip
+
+
+def test_what_was_said_is_not_repeated():
+    """Is a stage left out whose message an earlier one contains, and an excerpt that is shown already?"""
+    past = "Thread (1, 0, 0) of block (4, 0, 0) reads element 5 of `x`, which has 5 elements."
+    stages = [
+        Stage(
+            name=name, status=Status.failed, reason=Reason.out_of_bounds, message=message, evidence=[Evidence(line=3)]
+        )
+        for name, message in ((StageName.correct, f"{past}\nThe output is wrong."), (StageName.safe, past))
+    ]
+    lead = Lead(3, 0, "The comparison in line 3 is wrong.", "comparison")
+    text = "\n".join(f"line_{n}();" for n in range(1, 9))
+    shown = feedback.as_text(feedback.failure_parts(verdict_of(*stages), text, [], lead=lead))
+    assert shown.count(past) == 1 and shown.count("line_3();") == 1 and "→ 3 │ line_3();" in shown
+
+
 def test_of_a_race_the_student_s_line_alone_is_marked():
     """Is a given line of a race shown and not marked next to one of the student's, and a deleted barrier named?"""
     text = (KERNELS_REF / "attention" / "solution.py").read_text(encoding="utf-8")
@@ -111,11 +135,7 @@ def test_of_a_race_the_student_s_line_alone_is_marked():
     stage = Stage(
         name=StageName.safe, status=Status.failed, reason=Reason.race, message=message, evidence=[Evidence(line=read)]
     )
-    verdict = Verdict(
-        problem="attention", submission=Submission(path="attention.py", sha256=""), outcome=Outcome.failed,
-        stages=[stage], device="cpu", versions={}, seed=0, seconds=0.0, sandbox="",
-    )  # fmt: skip
-    shown = feedback.as_text(feedback.failure_parts(verdict, text, []))
+    shown = feedback.as_text(feedback.failure_parts(verdict_of(stage), text, []))
     assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(read)]
     above = line_of(text, "const int count = min(TILE, end - first);")
     assert f"The exercise has a `__syncthreads();` after line {above}, and it is missing in your file." in shown
