@@ -245,17 +245,23 @@ class Search:
 
         For a gradient, those in forward's kernels are tried only if none in backward's makes the case pass.
         """
-        started = time.monotonic()
+        started, restarts, fatal = time.monotonic(), 0.0, set()
         self.worker.construct(case)
         good = []
         often = collections.Counter(one.mutant.kind for one in self.candidates.values())
         behind = backward_lines(self.source.text) if case.gradients is not None else set()
         for one in sorted(self.candidates.values(), key=lambda one: (one.line not in behind, often[one.mutant.kind])):
-            if time.monotonic() - started > SEARCH_SECONDS or (good and behind and one.line not in behind):
+            if time.monotonic() - started - restarts > SEARCH_SECONDS or (good and behind and one.line not in behind):
                 break
+            if one.line in fatal:
+                continue
+            begun, deaths = time.monotonic(), self.worker.deaths
             if self.worker.is_right(one.mutant.number):
                 one.passed = 1
                 good.append(one)
+            if self.worker.deaths > deaths:  # a few mutants that crash must not take the time of all others
+                restarts += time.monotonic() - begun
+                fatal.add(one.line)  # as with a condition that ends a recursion of the host
         if not good:  # on a machine with much else to do, the right one may have been late
             late = [one for one in self.candidates.values() if one.mutant.number in self.worker.late]
             good = [one for one in late[:MOST_LATE] if self.worker.is_right(one.mutant.number, patient=True)]

@@ -23,7 +23,7 @@ KERNEL_SECONDS = 0.15, 0.3
 PATIENT_SECONDS = 1.0  # for one launch of a mutant that ended in another case, or reached the limit above
 MIB = 1 << 20
 NICENESS = 10  # added to that of a search's processes: the judge, for which the user waits, comes first
-MOST_DEATHS = 2  # crashes of a worker, after which the search ends
+MOST_DEATHS = 3  # crashes of a worker, after which the search ends
 
 
 class WorkerLost(Exception):

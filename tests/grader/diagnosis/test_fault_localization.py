@@ -285,6 +285,24 @@ def test_of_slow_failing_cases_the_fastest_is_searched(monkeypatch, seconds, cho
     assert sorted(case.name for case in search._choose_fast(cases)) == chosen
 
 
+def test_mutants_that_crash_do_not_end_the_search():
+    """Is the right mutant found behind those of a line that crash the worker, of which only the first is tried?"""
+    tried = []
+
+    def is_right(number: int, patient: bool = False) -> bool:
+        tried.append(number)
+        search.worker.deaths += number < 9
+        return number == 9
+
+    search = object.__new__(fault_localization.Search)
+    search.worker = types.SimpleNamespace(construct=lambda case: None, is_right=is_right, deaths=0, late=set())
+    made = [mutants.Mutant(number, 5 if number < 9 else 6, "comparison") for number in range(1, 10)]
+    search.candidates = {one.number: leads.Candidate(one, one.line, 0) for one in made}
+    search.source = types.SimpleNamespace(text="")
+    found = search._find_good(types.SimpleNamespace(gradients=None))
+    assert [one.mutant.number for one in found] == [9] and tried == [1, 9]
+
+
 def test_every_kind_has_words():
     """Has each kind of mutant its sentences, with the line in each and no name needed in the last one?"""
     assert set(leads.SENTENCES) == set(mutants.KINDS)
