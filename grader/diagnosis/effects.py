@@ -43,7 +43,7 @@ def explain_operation(
     needed = operands[0] if len(operands) == 1 else ""
     sign, dropped = split_operation(what, needed)
     text = code[line - 1] if 0 < line <= len(code) else ""
-    if needed and sign == "/" and _ends_loop(what, text):
+    if needed and sign == "/" and ends_loop(what, text):
         return (
             f"The loop in line {line} ends too early: at `{what}`, its last passes are missing. "
             f"Let it run to `{needed}`."
@@ -110,7 +110,7 @@ def is_in_exponent(what: str, line: int, code: Sequence[str]) -> bool:
     return re.search(rf"\bexpf?\s*\([^;]*{re.escape(what)}", " ".join(text.split())) is not None
 
 
-def _ends_loop(what: str, text: str) -> bool:
+def ends_loop(what: str, text: str) -> bool:
     """Return whether an operation is the bound of a line's loop."""
     head = re.search(r"\bfor\s*\([^;]*;([^;]*);", text)
     return head is not None and re.search(rf"<=?\s*{re.escape(what)}\s*$", " ".join(head[1].split())) is not None
@@ -119,7 +119,7 @@ def _ends_loop(what: str, text: str) -> bool:
 def _find_loop(what: str, line: int, code: Sequence[str]) -> tuple[str, int]:
     """Return the variable of a line that is the bound of a loop after it, and the loop's line; ("", 0) for none."""
     text = code[line - 1] if 0 < line <= len(code) else ""
-    if _ends_loop(what, text):
+    if ends_loop(what, text):
         return "", line
     made = re.search(r"(?<![\w.])(\w+)\s*=(?!=)", text)
     for n in range(line + 1, min(line + 20, len(code)) + 1) if made and what in text else ():

@@ -310,6 +310,14 @@ def _rank(one: Candidate, verdict: Verdict, code: Sequence[str]) -> int:
     """
     if one.mutant.kind == "term" and effects.is_in_exponent(one.mutant.what, one.line, code):
         return len(KINDS)
+    if (
+        one.mutant.kind == "operator"
+        and one.mutant.needed
+        and one.mutant.what.startswith(f"{one.mutant.needed} /")
+        and 0 < one.line <= len(code)
+        and effects.ends_loop(one.mutant.what, code[one.line - 1])
+    ):
+        return -1  # a loop that ends too early is said in fewer words than a comparison that lets it run further
     raced = any(stage.reason in RACES for stage in verdict.stages)
     return -1 if raced and one.mutant.kind == "barrier" else KINDS.index(one.mutant.kind)
 

@@ -233,11 +233,12 @@ def failure_parts(
     where = where or _name_line
     source = cut_lines(source)
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
-    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
     given = exercises.outside_places(source, verdict.problem) if failed else set()
-    missing = _name_missing_barriers(source, verdict) if failed else ""
-    if missing and lead and lead.kind == "barrier":
-        lead, missing = dataclasses.replace(lead, words=missing), ""
+    missing, gaps = _name_missing_barriers(source, verdict) if failed else ("", [])
+    if missing and lead and lead.kind == "barrier":  # of two places for a barrier, the exercise's
+        near = any(lead.line - AROUND < line <= lead.until for line in gaps)
+        lead, missing = (dataclasses.replace(lead, words=missing), "") if near else (None, missing)
+    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
     parts: list[object] = []
     for number, stage in enumerate(failed):
         if number and stage.message in failed[0].message:  # the first stage has said it
@@ -257,15 +258,20 @@ def failure_parts(
     return parts
 
 
-def _name_missing_barriers(source: str, verdict: Verdict) -> str:
-    """Return a sentence on barriers of the exercise that the file lacks; empty where none explains the failure."""
+def _name_missing_barriers(source: str, verdict: Verdict) -> tuple[str, list[int]]:
+    """Return a sentence on barriers of the exercise that the file lacks, and the lines after which they belong.
+
+    Empty where none explains the failure.
+    """
     if not any(stage.reason in UNORDERED for stage in verdict.stages):
-        return ""
-    return " ".join(
-        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back: without it "
-        "the threads do not wait for each other there."
-        for line, text in exercises.find_missing_barriers(source, verdict.problem)
+        return "", []
+    found = exercises.find_missing_barriers(source, verdict.problem)
+    sentences = (
+        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back: without it the "
+        "threads do not wait for each other there."
+        for line, text in found
     )
+    return " ".join(sentences), [line for line, _ in found]
 
 
 def _name_line(line: int) -> str:

@@ -257,6 +257,17 @@ def test_of_two_swapped_indices_the_store_is_named_first():
     assert (found.line, found.until) == (2, 1) and "line 1 instead" in found.words
 
 
+def test_a_loop_that_ends_too_early_is_told_before_a_comparison():
+    """Is the halved bound named where a larger bound and another comparison both help?"""
+    good = [
+        leads.Candidate(mutants.Mutant(1, 1, "comparison", what="d < n / 2"), 1, 0, passed=1),
+        leads.Candidate(mutants.Mutant(2, 1, "operator", what="n / 2", needed="n"), 1, 0, passed=1),
+    ]
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    found = leads.make_lead(good, 1, verdict, "for (int d = 1; d < n / 2; d *= 2) {")
+    assert found.words.startswith("The loop in line 1 ends too early: at `n / 2`, its last passes are missing.")
+
+
 def test_dropping_what_exp_subtracts_is_believed_last():
     """Is another mutant preferred to one that drops the maximum in the argument of exp, which small values need not?"""
     good = [

@@ -138,7 +138,13 @@ def test_of_a_race_the_student_s_line_alone_is_marked():
     shown = feedback.as_text(feedback.failure_parts(verdict_of(stage), text, []))
     assert re.findall(r"^→ *(\d+)", shown, re.MULTILINE) == [str(read)]
     above = line_of(text, "const int count = min(TILE, end - first);")
-    assert f"The exercise has a `__syncthreads();` after line {above}, and it is missing in your file." in shown
+    says = f"The exercise has a `__syncthreads();` after line {above}, and it is missing in your file."
+    assert says in shown
+    for at, marked in ((read + 10, [read]), (above - 1, [above - 1])):  # another place that helps too, or this one
+        lead = Lead(at, at + 1, "Put a barrier there.", "barrier")
+        shown = feedback.as_text(feedback.failure_parts(verdict_of(stage), text, [], lead=lead))
+        assert says in shown and "Put a barrier there." not in shown
+        assert set(marked) <= {int(n) for n in re.findall(r"^→ *(\d+)", shown, re.MULTILINE)}
 
 
 def test_a_return_moved_above_a_given_barrier_is_marked():
