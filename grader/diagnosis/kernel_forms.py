@@ -10,11 +10,12 @@ from grader.source.cpp import Function, Text, closing
 from grader.source.places import find_around
 
 MOST_LINES = 3000  # of a file that is searched: a longer one takes the square of its length
+MOST_STORES = 20  # that are looked at: each takes as long as the file has characters
 
 
 def find_store_paths(source: str, stores: list[int]) -> list[int]:
     """Return of each store the line, the `if` and `for` around it, and the returns before it."""
-    if source.count("\n") > MOST_LINES:
+    if source.count("\n") > MOST_LINES or len(stores) > MOST_STORES:
         return stores
     text = Text(source)
     found: list[int] = []
@@ -31,13 +32,15 @@ def find_tail_loops(source: str, stores: list[int]) -> list[int]:
     if source.count("\n") > MOST_LINES:
         return []
     ends = re.compile(r"\bfor\s*\([^;]*\b(\w+)\s*=[^;]*;\s*\1\s*\+\s*(\d+)\s*<=?\s*\w+\s*;")
-    return [one.line for store in stores for one in find_around(source, store) if ends.search(one.head)]
+    return [one.line for store in stores[:MOST_STORES] for one in find_around(source, store) if ends.search(one.head)]
 
 
 def find_one_each(source: str, stores: list[int]) -> list[int]:
     """Return where a store's index is the thread's own, and the store, if no loop takes the thread to further ones."""
+    if source.count("\n") > MOST_LINES:
+        return []
     text = Text(source)
-    for store in stores:
+    for store in stores[:MOST_STORES]:
         kernel = text.around(store)
         code = text.code.split("\n")
         if kernel is None or any(re.search(r"\b(?:for|while)\s*\(", one.head) for one in find_around(source, store)):
@@ -51,6 +54,8 @@ def find_one_each(source: str, stores: list[int]) -> list[int]:
 
 def find_unmoved_inputs(source: str, stores: list[int]) -> list[int]:
     """Return the lines that move a kernel's output to the block's part, where no input is moved or indexed by it."""
+    if source.count("\n") > MOST_LINES:
+        return []
     text = Text(source)
     found = []
     for kernel in [one for one in text.functions.values() if one.kernel]:
@@ -59,7 +64,7 @@ def find_unmoved_inputs(source: str, stores: list[int]) -> list[int]:
         if not inputs or any(_uses_block(text, kernel, name) for name in inputs):
             continue
         for name in outputs:
-            moves = text.find(rf"(?<![\w.]){name}\s*(?:\+=|=\s*{name}\s*\+)[^;]*\bblockIdx\b", kernel)
+            moves = text.find(rf"(?<![\w.]){name}\s*(?:\+=|=\s*{name}\s*\+)[^;\n]*\bblockIdx\b", kernel)
             found += [text.line(match.start()) for match in moves]
     return found
 
@@ -73,13 +78,15 @@ def _uses_block(text: Text, kernel: Function, name: str) -> bool:
         made for made, value in assigned if made not in of_block and of_block & set(re.findall(r"\w+", value))
     }:
         of_block |= new
-    moved = re.search(rf"(?<![\w.]){name}\s*\+=|(?<![\w.])\w+\s*=[^;=]*\b{name}\s*\+", body) is not None
+    moved = re.search(rf"(?<![\w.]){name}\s*\+=|(?<![\w.])\w+\s*=[^;=\n]*\b{name}\s*\+", body) is not None
     indices = re.findall(rf"(?<![\w.]){name}\s*\[([^\]]*)\]", body)
     return moved or any(of_block & set(re.findall(r"\w+", index)) for index in indices)
 
 
 def find_fixed_launches(source: str, stores: list[int]) -> list[int]:
     """Return the launches of one block with a number of threads that is the same for any size."""
+    if source.count("\n") > MOST_LINES:
+        return []
     text = Text(source)
     one = re.compile(r"<<<\s*(?:dim3\()?\s*1\s*\)?\s*,\s*(?:\d+|[A-Z_\d]+)\s*(?:,[^>]*)?>>>")
     return [text.line(match.start()) for match in one.finditer(text.code)]
@@ -87,6 +94,8 @@ def find_fixed_launches(source: str, stores: list[int]) -> list[int]:
 
 def find_half_sums(source: str, stores: list[int]) -> list[int]:
     """Return the declarations of variables of 16 bits in kernels that are added to again and again, and the sums."""
+    if source.count("\n") > MOST_LINES:
+        return []
     text = Text(source)
     declared = re.compile(r"\b(?:__half|half|__nv_bfloat16|nv_bfloat16)\s+(\w+)\s*(?:\[[^\]]*\])?\s*[;={]")
     for made in declared.finditer(text.code):
@@ -94,7 +103,7 @@ def find_half_sums(source: str, stores: list[int]) -> list[int]:
         if function is None or not any(one.kernel for one in text.functions.values()):
             continue
         name, index = made[1], r"(?:\s*\[[^\]]*\])?"
-        sums = rf"(?<![\w.]){name}{index}\s*=(?!=)[^;]*\b{name}\b[^;]*\+[^;]*;|(?<![\w.]){name}{index}\s*\+="
+        sums = rf"(?<![\w.]){name}{index}\s*=(?!=)[^;\n]*\b{name}\b[^;\n]*\+|(?<![\w.]){name}{index}\s*\+="
         added = [text.line(match.start()) for match in text.find(sums, function)]
         if added:
             return sorted({text.line(made.start()), *added})
@@ -136,6 +145,8 @@ def _list_calls(method: ast.FunctionDef) -> list[ast.Call]:
 
 def find_unread_results(source: str, stores: list[int]) -> list[int]:
     """Return the last statement with a tensor of a host function, if that call reads and writes it."""
+    if source.count("\n") > MOST_LINES:
+        return []
     text = Text(source)
     found = []
     for function in [one for one in text.functions.values() if not one.kernel]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Set
 
 from grader.source.cpp import Function, Text, closing
 
 ALL_CALL = r"__sync|__shfl|_sync\s*\("  # what every thread of a block or warp must reach
+MOST_PLACES = 40  # returns or calls that are looked at: each takes as long as the file has characters
 BRANCH = re.compile(r"\b(?:if|switch)\b|\?")
 
 
@@ -31,8 +33,11 @@ def is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -
 def find_early_returns(text: Text, kernel: Function, line: int, lines: Iterable[int]) -> list[int]:
     """Return those of the lines, before a line, where threads return under a condition that they decide differently."""
     differing = find_differing(text, kernel)
-    found = [(n, _find_return(text, n)) for n in lines if n < line]
-    return [n for n, at in found if at is not None and is_conditional(text, kernel, at, differing)]
+    code = text.code.split("\n")
+    returns = [(n, match) for n in lines if n < line and (match := re.search(r"\breturn\b\s*;", code[n - 1]))]
+    return [
+        n for n, match in returns[:MOST_PLACES] if is_conditional(text, kernel, text.start(n, match.start()), differing)
+    ]
 
 
 def find_uneven_loop(text: Text, caller: Function, at: int) -> int:
@@ -49,13 +54,7 @@ def find_calls(text: Text, helper: Function, caller: Function | None) -> list[in
     """Return the offsets of the calls of a function in another one; in the whole file for None."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(helper.name)}\s*(?:<[^<>;]*>)?\s*\(")
     start, end = (caller.start, caller.end) if caller else (0, len(text.code))
-    return [match.start() for match in pattern.finditer(text.code, start, end)]
-
-
-def _find_return(text: Text, line: int) -> int | None:
-    """Return the offset of a `return;` in a line, or None."""
-    match = re.search(r"\breturn\b\s*;", text.code.split("\n")[line - 1])
-    return text.start(line, match.start()) if match else None
+    return [match.start() for match in itertools.islice(pattern.finditer(text.code, start, end), MOST_PLACES)]
 
 
 def _mentions(code: str, names: Set[str]) -> bool:

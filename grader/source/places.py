@@ -11,6 +11,7 @@ from grader.source.cpp import Text, closing
 from grader.verdict import Reason, Stage
 
 LOOP = re.compile(r"\b(?:for|while)\b|\bdo\b")
+MOST_AROUND = 30  # statements around a line that are looked at, the innermost
 REACH = 30  # lines above a place that are searched for what encloses it
 
 
@@ -221,7 +222,7 @@ def find_around(source: str, line: int) -> list[Around]:
         return []
     found = []
     start = text.start(line)
-    for begin, end in [*text.heads(function, start), (start, start)]:
+    for begin, end in [*text.heads(function, start)[-MOST_AROUND:], (start, start)]:
         opened = text.code[end : end + 1] == "{"
         head = text.code[begin:end] if begin < end else text.code[begin:].split("\n", 1)[0]
         body = text.code[end : closing(text.code, end)] if opened else ""
