@@ -79,7 +79,7 @@ def _uses_block(text: Text, kernel: Function, name: str) -> bool:
     }:
         of_block |= new
     moved = re.search(rf"(?<![\w.]){name}\s*\+=|(?<![\w.])\w+\s*=[^;=\n]*\b{name}\s*\+", body) is not None
-    indices = re.findall(rf"(?<![\w.]){name}\s*\[([^\]]*)\]", body)
+    indices = re.findall(rf"(?<![\w.]){name}\s*\[([^\]\n]*)\]", body)
     return moved or any(of_block & set(re.findall(r"\w+", index)) for index in indices)
 
 
