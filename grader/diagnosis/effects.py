@@ -122,7 +122,9 @@ def _find_loop(what: str, line: int, code: Sequence[str]) -> tuple[str, int]:
     if ends_loop(what, text):
         return "", line
     made = re.search(r"(?<![\w.])(\w+)\s*=(?!=)", text)
-    for n in range(line + 1, min(line + 20, len(code)) + 1) if made and what in text else ():
+    if made is None or what not in text:
+        return "", 0
+    for n in range(line + 1, min(line + 20, len(code)) + 1):
         if re.search(rf"\bfor\s*\([^;]*;[^;]*<\s*{made[1]}\s*;", code[n - 1]):
             return made[1], n
     return "", 0

@@ -69,8 +69,10 @@ class SequenceMutants(SourceMap):
             for i, end in block:
                 statement = " ".join(self.raw(i, end).split())
                 scaled = re.fullmatch(r"(?:for \([^{}]*\) )?(\w+)(?:\[\w+\])? \*= (\w+)", statement)
-                known = [v for v in self.visible(i) if scaled and v.name == scaled[1]]
-                for v in self.visible(i) if scaled and known else ():
+                if scaled is None:
+                    continue
+                known = [v for v in self.visible(i) if v.name == scaled[1]]
+                for v in self.visible(i) if known else ():
                     if v.end < known[-1].end:  # it holds no sum over the same passes
                         continue
                     if v.kind != "float" or v.parameter or v.const or v.name in (scaled[1], scaled[2]):

@@ -90,7 +90,9 @@ def _ends_with_the_block(stage: Stage) -> bool:
 def _is_nearly_right(stage: Stage) -> bool:
     """Return whether no value is wrong by much more than is allowed."""
     one = stage.evidence[0] if stage.evidence else None
-    return bool(one and one.max_error and one.tolerance) and one.max_error <= NEARLY * one.tolerance
+    if one is None or one.max_error is None or one.tolerance is None:
+        return False
+    return one.max_error <= NEARLY * one.tolerance
 
 
 NEARLY = 16  # times the tolerance: what the rounding errors of a sum of 16 bits may come to

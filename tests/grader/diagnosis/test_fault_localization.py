@@ -3,6 +3,7 @@
 import re
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -290,7 +291,7 @@ def test_of_slow_failing_cases_the_fastest_is_searched(monkeypatch, seconds, cho
     clock = iter([moment for run in seconds for moment in (0.0, run)])
     monkeypatch.setattr(fault_localization.time, "monotonic", lambda: next(clock))
     cases = [types.SimpleNamespace(name=name, fails=name != "b", seconds=0.0) for name in "abc"]
-    search = object.__new__(fault_localization.Search)
+    search: Any = object.__new__(fault_localization.Search)
     search.worker = types.SimpleNamespace(case=None, construct=lambda case: setattr(search.worker, "case", case))
     search.worker.is_right = lambda number: not search.worker.case.fails
     assert sorted(case.name for case in search._choose_fast(cases)) == chosen
@@ -305,7 +306,7 @@ def test_mutants_that_crash_do_not_end_the_search():
         search.worker.deaths += number < 9
         return number == 9
 
-    search = object.__new__(fault_localization.Search)
+    search: Any = object.__new__(fault_localization.Search)
     search.worker = types.SimpleNamespace(construct=lambda case: None, is_right=is_right, deaths=0, late=set())
     made = [mutants.Mutant(number, 5 if number < 9 else 6, "comparison") for number in range(1, 10)]
     search.candidates = {one.number: leads.Candidate(one, one.line, 0) for one in made}
