@@ -191,7 +191,7 @@ def _find_diverging_path(code: list[str], line: int) -> Place | None:
             what, move = f"waits for all threads in line {line}", "Move that out of the loop"
             if not around.kernel:
                 what, move = (
-                    f"calls `{around.name}` (line {to}), which {what}",
+                    f"calls `{around.name}`, which {what}",
                     f"Call `{around.name}` outside of the loop",
                 )
             words = (

@@ -372,7 +372,7 @@ __global__ void k(const float* x, float* y, int n) {
             UNEVEN,
             3,
             (9,),
-            "the loop in line 9, and each pass calls `total` (line 9), which waits for all threads in line 3.",
+            "the loop in line 9, and each pass calls `total`, which waits for all threads in line 3.",
         ),
         (UNEVEN, 12, (12,), "the loop in line 10, and each pass waits for all threads in line 12."),
     ],
