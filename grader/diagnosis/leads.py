@@ -135,6 +135,12 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Line {line} comes after the loop that compares the values. Change each value inside that loop, before it is "
         "compared.",
     ),
+    "sum factor": (
+        "Line {line} adds terms to `{what}` that lack the factor `{needed}`: the sum weights all of them alike. "
+        "Multiply each term by it.",
+        "Line {line} adds terms to `{what}` that lack a factor.",
+        "Line {line} adds terms to a sum that lack a factor.",
+    ),
     "condition": ("The condition `{what}` in line {line} is wrong.", "The condition in line {line} is wrong."),
     "statement": (
         "Line {line} makes the result wrong: `{what}`.",

@@ -25,7 +25,8 @@ __all__ = ["BIRTH", "KINDS", "Mutant", "schema"]
 KINDS = (
     "comparison", "index", "variable", "swapped", "first value", "operator", "term", "number", "order", "parentheses",
     "type", "outer index", "first pass", "shared loop", "unused", "function", "bounds test", "barrier", "scale",
-    "unscaled", "too early", "tile start", "argument", "call", "identity", "each value", "condition", "statement",
+    "unscaled", "too early", "tile start", "argument", "call", "identity", "each value", "sum factor",
+    "condition", "statement",
 )  # fmt: skip
 BIRTH = -1  # no mutant: the kernel stops where a finite number becomes infinity or NaN
 
@@ -67,6 +68,8 @@ class _Rewriter(StatementMutants, TokenMutants, SequenceMutants):
         self.copy_overwritten_values(self.blocks if function.gpu else [])
         for start, end, inside in self.statements:
             self.edit_statement(start, end, inside)
+            if function.gpu:
+                self.multiply_term(start, end)
         for block in self.blocks if function.gpu else ():
             self.edit_after_loops(block)
         self.scale_other_sums(self.blocks if function.gpu else [])

@@ -83,3 +83,16 @@ class SequenceMutants(SourceMap):
                     if number is not None:
                         extra = f" if (grader_mutant == {number}) {v.name} *= {scaled[2]};"
                         self.after.setdefault(end, []).append(extra)
+
+    def multiply_term(self, i: int, end: int) -> None:
+        """Multiply the term of `sum += gy[c];` by the element of another input at the same index."""
+        term = re.fullmatch(r"(\w+)\s*\+=\s*(\w+)\s*\[([^\[\]]+)\]\s*", self.raw(i, end))
+        pointers = [v for v in self.function.variables if v.parameter and v.const and v.kind in ("float *", "double *")]
+        if term is None or term[2] not in {v.name for v in pointers}:
+            return
+        for other in pointers:
+            factor = f"{other.name}[{term[3].strip()}]"
+            number = self.add(i, "sum factor", what=term[1], needed=[factor]) if other.name != term[2] else None
+            if number is not None:
+                text = f" * (grader_mutant == {number} ? {factor} : 1)"
+                self.after.setdefault(self.step(end, -1), []).append(text)

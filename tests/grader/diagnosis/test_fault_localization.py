@@ -214,6 +214,7 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
             "Line 6 overwrites `top` before line 5 uses its old value. There `top - score` is always 0, and "
             "`expf(top - score)` is always 1. Move line 6 below line 5.",
         ),
+        ([candidate("sum factor", "dot", "y[c]")], "dot += gy[c];", "terms to `dot` that lack the factor `y[c]`"),
         ([candidate("unscaled", "sum", "shrink")], "acc *= shrink;", "Multiply `sum` by `shrink` as well."),
         (
             [candidate("tile start", "query", "query - first")],

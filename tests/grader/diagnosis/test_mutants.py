@@ -292,3 +292,16 @@ def test_what_changes_as_a_loop_runs(kind, line, old, new):
     wanted = run(source.replace(old, new), x)
     assert numbers and old in source and not same(run(text, x), wanted)
     assert any(same(run(text, x, number), wanted) for number in numbers)
+
+
+def test_a_sum_without_a_factor():
+    """Is the element of another input offered as a factor of a sum's terms, and does it give what the text gives?"""
+    source = SOURCE.replace("const float* x, float* y", "const float* x, const float* z, float* y").replace(
+        "sum += x[c * W + j] - 1.0f", "sum += x[c * W + j]"
+    )
+    source = source.replace("(x.data_ptr<float>(), y", "(x.data_ptr<float>(), x.data_ptr<float>(), y")
+    text, made = schema(source)
+    (number,) = [one.number for one in made if one.kind == "sum factor"]
+    wanted = source.replace("sum += x[c * W + j]", "sum += x[c * W + j] * z[c * W + j]")
+    x = torch.randn(3, 5)
+    assert same(run(text, x, number), run(wanted, x)) and not same(run(text, x), run(wanted, x))
