@@ -738,6 +738,11 @@ KNOWN: list[Known] = [
         "A __device__ function exists on the GPU only. Put __host__ __device__ before it if the CPU calls it too.",
     ),
     Known(
+        "process_from_device",
+        r"calling a __host__ function\(\"(?P<name>_?exit|_Exit|quick_exit|pthread_exit|std::terminate|longjmp)\b",
+        "`{name}` exists on the CPU only. Write `return;` in the kernel to end a thread.",
+    ),
+    Known(
         "host_from_device",
         r"calling a (?:constexpr )?__host__ function.*from a __(?:global|device)",
         "A kernel can call only functions that are compiled for the GPU. Put __device__ before the function.",

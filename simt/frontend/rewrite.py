@@ -11,6 +11,7 @@ from simt.frontend.declarations import Kernel
 from simt.frontend.dropped_calls import mark_dropped
 from simt.frontend.flexible_arrays import mark_flexible_arrays
 from simt.frontend.hidden_casts import hide_casts
+from simt.frontend.host_calls import refuse_host_calls
 from simt.frontend.launches import rewrite_erased_kernels, rewrite_launches, rewrite_pointer_launches
 from simt.frontend.local_marks import mark_locals
 from simt.frontend.missing_returns import mark_ends
@@ -66,14 +67,15 @@ def rewrite(
     cuda: False for C++ sources, in which only torch's names for the GPU change. checked: for a checked build, poison
     local variables without a value, name dynamic shared memory, and mark calls whose result is ignored. unrolled:
     unroll loops of constant length. known: kernels of other files of the same program, which this file may launch.
-    Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX that nvcc refuses
-    too.
+    Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX and for calls in
+    device code that nvcc refuses too.
     """
     refuse(source)
     tokens = source.copy_tokens()
     if not cuda:
         _rename_places(tokens, source)
         return Rewritten(source, _join(tokens, source))
+    refuse_host_calls(source)
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
     rewrite_pointer_launches(tokens, launched)

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from simt.errors import NoCompiler, Unsupported
+from simt.errors import CompileError, NoCompiler
 from simt.frontend.rewrite import Rewritten
 from simt.frontend.source import Source
 from simt.frontend.untaken import blank_untaken, has_conditional_line, make_probe
@@ -28,7 +28,7 @@ def rewrite_taken(
     """
     try:
         return rewrite(sources)
-    except Unsupported as error:
+    except CompileError as error:
         refused = {(d.source, d.line) for d in error.diagnostics}
         if not any(has_conditional_line(s, {line for label, line in refused if label == s.label}) for s in sources):
             raise

@@ -120,6 +120,15 @@ def test_whatever_is_written_gets_a_sentence(cell, says):
     assert answer.right is False and says in repr(answer), repr(answer)
 
 
+@pytest.mark.parametrize("text", ["(exit(0), 0)", "(_exit(3), 0)"])
+def test_a_call_that_ends_the_process_is_refused(text):
+    """Does the notebook survive it, and the next cell still get its answer?"""
+    answer = fill.check("guard", blanks.BLANKS["guard"], filled("guard", [text]))
+    assert answer.right is False and repr(answer).startswith("Line 3 of the cell: Device code cannot call `")
+    assert "end a thread" in repr(answer)
+    assert fill.check("guard", blanks.BLANKS["guard"], filled("guard", ["i >= n"])).right
+
+
 def test_in_a_notebook_the_magic_answers():
     """Does the cell magic load, answer, and name the nearest blank for a name that does not exist?"""
     code = (
