@@ -276,6 +276,18 @@ def _count(types: str) -> int:
     return found
 
 
+BUILT_IN = r"\b(?P<name>(?:threadIdx|blockIdx|blockDim|gridDim)(?:\s*\.\s*[xyz])?)"
+CHANGED = re.compile(
+    rf"{BUILT_IN}\s*(?:=(?!=)|\+\+|--|(?:[-+*/%&|^]|<<|>>)=)|(?:\+\+|--)\s*{BUILT_IN.replace('name', 'after')}"
+)
+
+
+def _changed_built_in(place: Place) -> dict | None:
+    """Return the built-in variable that the line assigns to, increments or decrements."""
+    found = CHANGED.search(place.line)
+    return {"name": "".join((found["name"] or found["after"]).split())} if found else None
+
+
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
@@ -721,6 +733,12 @@ KNOWN: list[Known] = [
         "nothing: store the result through a pointer.",
     ),
     # kernels
+    Known(
+        "write_to_built_in",
+        r"expression must be a modifiable lvalue",
+        "`{name}` is a built-in variable, which cannot be assigned to. Assign to a variable of your own.",
+        when=_changed_built_in,
+    ),
     Known(
         "write_to_const",
         r"assignment of read-only|expression must be a modifiable lvalue|increment of read-only",

@@ -117,18 +117,21 @@ def check(name: str, blank: Blank, cell: str) -> Answer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             module = simt.load_inline(f"fill_{name}", blank.declaration, f"{cell}\n{blank.host}", functions=[FUNCTION])
+        for call, again in zip(blank.calls(), blank.calls(), strict=True):  # the first call compiles the checked build
+            if parts := _try_call(getattr(module, FUNCTION), blank, call, again, cell):
+                return Answer(False, parts)
     except simt.CompileError as error:
         return Answer(False, _describe_build(error.diagnostics, cell))
     except simt.BuildError as error:
         return Answer(False, [_wrong(str(error))])
-    for call, again in zip(blank.calls(), blank.calls(), strict=True):
-        if parts := _try_call(getattr(module, FUNCTION), blank, call, again, cell):
-            return Answer(False, parts)
     return Answer(True, [Words(f"Right. {blank.right}".strip(), "text", "passed")])
 
 
 def _try_call(function: Callable[..., object], blank: Blank, call: Call, again: Call, cell: str) -> list[object]:
-    """Return what is wrong with one call; nothing if it is right. again: the same call, with tensors of its own."""
+    """Return what is wrong with one call; nothing if it is right. again: the same call, with tensors of its own.
+
+    Raises simt.BuildError.
+    """
     import torch
 
     import simt
@@ -146,6 +149,8 @@ def _try_call(function: Callable[..., object], blank: Blank, call: Call, again: 
                     *feedback.show_line(cell, error.line),
                     *_find_slips(blank, cell),
                 ]
+        except simt.BuildError:
+            raise
         except Exception as error:
             return [_wrong(f"{call.words}, the function raised {type(error).__name__}: {error}")]
     difference = "" if report.errors else _compare(got, blank.expected(*again.arguments))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from simt.frontend.built_ins import refuse_assigned_built_ins
 from simt.frontend.declarations import Kernel
 from simt.frontend.dropped_calls import mark_dropped
 from simt.frontend.flexible_arrays import mark_flexible_arrays
@@ -67,8 +68,8 @@ def rewrite(
     cuda: False for C++ sources, in which only torch's names for the GPU change. checked: for a checked build, poison
     local variables without a value, name dynamic shared memory, and mark calls whose result is ignored. unrolled:
     unroll loops of constant length. known: kernels of other files of the same program, which this file may launch.
-    Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX and for calls in
-    device code that nvcc refuses too.
+    Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX, calls and
+    assignments in device code that nvcc refuses too.
     """
     refuse(source)
     tokens = source.copy_tokens()
@@ -76,6 +77,7 @@ def rewrite(
         _rename_places(tokens, source)
         return Rewritten(source, _join(tokens, source))
     refuse_host_calls(source)
+    refuse_assigned_built_ins(source)
     launched = {**(known or {}), **source.kernels}
     rewrite_launches(tokens, source, launched)
     rewrite_pointer_launches(tokens, launched)

@@ -120,6 +120,15 @@ def test_whatever_is_written_gets_a_sentence(cell, says):
     assert answer.right is False and says in repr(answer), repr(answer)
 
 
+@pytest.mark.parametrize("text", ["threadIdx.x = 0", "blockIdx.x++", "--gridDim.y", "(blockDim .x *= 2)"])
+def test_an_assignment_to_a_built_in_is_an_error_of_its_line(text):
+    """Is it reported as other errors of the compiler are, with the line of the cell and what to do?"""
+    answer = fill.check("guard", blanks.BLANKS["guard"], filled("guard", [text]))
+    assert answer.right is False and repr(answer).startswith("Line 3 of the cell: "), repr(answer)
+    assert "is a built-in variable, which cannot be assigned to; write `==` to compare" in repr(answer)
+    assert "raised" not in repr(answer) and "cuda_sources" not in repr(answer)
+
+
 @pytest.mark.parametrize("text", ["(exit(0), 0)", "(_exit(3), 0)"])
 def test_a_call_that_ends_the_process_is_refused(text):
     """Does the notebook survive it, and the next cell still get its answer?"""
@@ -127,6 +136,14 @@ def test_a_call_that_ends_the_process_is_refused(text):
     assert answer.right is False and repr(answer).startswith("Line 3 of the cell: Device code cannot call `")
     assert "end a thread" in repr(answer)
     assert fill.check("guard", blanks.BLANKS["guard"], filled("guard", ["i >= n"])).right
+
+
+def test_an_error_of_the_compiler_in_a_later_build_names_the_line():
+    """Is a source that only the checked build refuses told as any other that does not compile?"""
+    answer = fill.check(
+        "guard", blanks.BLANKS["guard"], filled("guard", ["[](unsigned& t) { return t > 99; }(threadIdx.x)"])
+    )
+    assert answer.right is False and repr(answer).startswith("Line 3 of the cell: "), repr(answer)
 
 
 def test_in_a_notebook_the_magic_answers():
