@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from grader.diagnosis.fault_localization import Lead
     from grader.notebook.cells import Subject
     from grader.notebook.check import Checked, Given
-    from grader.notebook.kept_checks import Place
+    from grader.notebook.kept_checks import KeptCheck, Place
     from grader.verdict import Verdict
 
 EXITS = """
@@ -140,13 +140,13 @@ class _Terminal:
     def show(self) -> int:
         """Show the verdict, the hints given so far, and one more if nothing has changed. Returns the exit status."""
         from grader.diagnosis.background import Looking
-        from grader.notebook.check import Given, unchanged
+        from grader.notebook.check import unchanged
         from grader.reports.feedback import Words
 
         kept = self.place.read()
         if kept is None or not self.place.is_of_this(kept, self.wanted.gpu) or not kept.repeats:
             return self._run(with_hint=False)
-        given = Given(kept.given)
+        given = _given_by(kept)
         checked = self._made(kept.verdict, Looking(kept.lead), given, unchanged(kept.verdict, self.subject))
         checked.give_next()
         printer, self.is_late = _printer(checked), kept.is_late
@@ -161,12 +161,11 @@ class _Terminal:
     def show_next_hint(self) -> int:
         """Show the next hint, after the verdict if it is not known yet. Returns the exit status."""
         from grader.diagnosis.background import Looking
-        from grader.notebook.check import Given
 
         kept = self.place.read()
         if kept is None or not self.place.is_of_this(kept, self.wanted.gpu):
             return self._run(with_hint=True)
-        self.gpu, self.is_late, given = kept.gpu, kept.is_late, Given(kept.given)
+        self.gpu, self.is_late, given = kept.gpu, kept.is_late, _given_by(kept)
         checked = self._made(kept.verdict, Looking(kept.lead), given)
         _printer(checked).print(checked.hint().parts())
         return self._keep(checked, given)
@@ -174,7 +173,8 @@ class _Terminal:
     def _run(self, with_hint: bool) -> int:
         """Grade the kernel, show the verdict at once, and the wrong line as soon as the search for it has ended."""
         from grader.diagnosis import hints
-        from grader.notebook.check import Given, note_progress, run
+        from grader.notebook.check import LAST, Given, note_progress, run
+        from grader.reports.feedback import Words
 
         before = self.place.read()
         verdict, _, looking = run(self.subject, self.wanted.case, self.seed, self.gpu, drawn=False)
@@ -187,9 +187,10 @@ class _Terminal:
         if looking.running:
             printer.print(self._search(looking))
             checked = self._made(verdict, looking, given, news)  # to which the line is no hint
+        is_last = with_hint and not checked.has_more_hints and given.count > 0
         if with_hint:
             checked.give_next()
-        printer.print(checked.notes())
+        printer.print([*checked.notes(), *([Words(LAST)] if is_last else [])])
         return self._keep(checked, given)
 
     def _search(self, looking: Looking) -> list[object]:
@@ -218,8 +219,15 @@ class _Terminal:
         return Checked(verdict, self.subject, [], looking, case=case, news=news, given=given, next_step=self.next_step)
 
     def _keep(self, checked: Checked, given: Given) -> int:
-        self.place.write(checked.verdict, self.gpu, checked.lead, self.is_late, given.count)
+        self.place.write(checked.verdict, self.gpu, checked.lead, self.is_late, given)
         return exit_code(checked.verdict)
+
+
+def _given_by(kept: KeptCheck) -> Given:
+    """Return the hints that were given on the kernel of a kept check."""
+    from grader.notebook.check import Given
+
+    return Given(kept.given, kept.lead.words if kept.lead and kept.is_lead_given else "")
 
 
 def _printer(checked: Checked) -> Printer:

@@ -43,6 +43,8 @@ SOME = re.compile("If only some cases fail:")
 GRADIENT = re.compile(rf"If the gradient of {_NAMES} is wrong:")
 # For a reason, hints that begin so are left out where its message has such a part: they are for the other kind of it.
 ELSEWHERE = (
+    (Reason.no_model_new, "Is a class named", r"\bis a notebook\b"),
+    (Reason.no_model_new, "In the notebook", r"^(?!.*\bis a notebook\b)"),
     (Reason.race, "Two blocks: ", r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b"),
     (Reason.race, "One block: ", r"\bwhich thread \([\d, ]+\) of block\b"),
     (Reason.exception, "Compare the named line", r"\bSystemExit\b"),

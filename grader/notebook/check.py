@@ -34,9 +34,13 @@ LOCALIZATION_ON_GPU_S = 1.5  # at least, after the verdict, before which its cas
 
 @dataclasses.dataclass
 class Given:
-    """How many hints on one kernel were given so far, by all checks of it that have the same hints."""
+    """How many hints on one kernel were given so far, by all checks of it that have the same hints.
+
+    lead: the words on the wrong line that were given as a hint.
+    """
 
     count: int = 0
+    lead: str = ""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -187,6 +191,7 @@ def run(
 
 
 UNCHANGED = "The file has not changed since the last check. If you have edited it, save it first."
+LAST = "That was the last hint."
 CALL_HINT = "Call `.hint()` on this result for a hint; each further hint is more specific."
 STOPPED = "Interrupted: the check was stopped and its worker has ended. Run the cell again to restart it."
 
@@ -300,13 +305,16 @@ class Checked:
                 raise Interrupted(STOPPED) from None
             self._late = False
         if self.lead and self.lead.says_all:
+            if self._given.lead == self.lead.words:
+                return Hint(LAST, 0, 0)
+            self._given.lead = self.lead.words
             return Hint(feedback.moved(self.lead.words, self._subject.where), 1, 1)
         if self._given.count < len(self._hints):
             self._given.count += 1
             return Hint(self._hints[self._given.count - 1], self._given.count, len(self._hints))
         if self.passed:
             return Hint("The kernel passed, so there is no hint.", 0, 0)
-        return Hint("That was the last hint." if self._hints else "There is no hint for this result.", 0, 0)
+        return Hint(LAST if self._hints else "There is no hint for this result.", 0, 0)
 
     def give_next(self) -> None:
         """Give one hint more, if there is one."""

@@ -12,6 +12,7 @@ import msgspec
 from grader.classroom.files import replace_file
 from grader.diagnosis.fault_localization import Lead
 from grader.notebook import cells, spare_worker
+from grader.notebook.check import Given
 from grader.verdict import Reason, StageName, Verdict
 from simt.toolchain.cache import trim_folder, user_cache
 
@@ -23,6 +24,7 @@ class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
 
     gpu: whose time was to be predicted. lead: the line that fault localization found. is_late: whether it was found
     after the verdict was shown, with the lines that are suspect without it. given: how many hints were given.
+    is_lead_given: whether that line was given as a hint.
     """
 
     key: str
@@ -32,6 +34,7 @@ class KeptCheck(msgspec.Struct, kw_only=True, frozen=True):
     lead: Lead | None
     is_late: bool
     given: int
+    is_lead_given: bool = False
 
 
 class Place:
@@ -58,11 +61,18 @@ class Place:
         fits = gpu in (None, kept.gpu) or not _is_timed(kept.verdict)
         return kept.key == self.key and self.is_whole and fits
 
-    def write(self, verdict: Verdict, gpu: str, lead: Lead | None, is_late: bool, given: int) -> None:
+    def write(self, verdict: Verdict, gpu: str, lead: Lead | None, is_late: bool, given: Given) -> None:
         """Keep a check in place of the last one. Where it cannot be written, the next command checks anew."""
         repeats = spare_worker.keepable(verdict)
         kept = KeptCheck(
-            key=self.key, gpu=gpu, repeats=repeats, verdict=verdict, lead=lead, is_late=is_late, given=given
+            key=self.key,
+            gpu=gpu,
+            repeats=repeats,
+            verdict=verdict,
+            lead=lead,
+            is_late=is_late,
+            given=given.count,
+            is_lead_given=lead is not None and given.lead == lead.words,
         )
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a full disk, half a character
             self.file.parent.mkdir(parents=True, exist_ok=True)

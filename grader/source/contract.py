@@ -191,7 +191,7 @@ def parse(source: Source) -> tuple[ast.Module | None, Broken | None]:
 
 def _is_notebook(text: str) -> bool:
     """Return whether a file is a Jupyter notebook, which Python may parse as a dict."""
-    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("cells", "cell_type", "nbformat"))
+    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("cells", "nbformat"))
 
 
 def _is_string(node: ast.stmt) -> bool:

@@ -183,9 +183,19 @@ def test_the_line_is_shown_when_the_search_for_it_ends(monkeypatch, tmp_path):
     first = run("check", path).stdout
     assert first.count(lead.words) == 1 and first.index("Stage correct") < first.index(lead.words)
     assert hints.of(verdict_of()) and "grader hint" not in first and "still running" not in first
+    assert run("hint", path).stdout.splitlines()[:2] == ["Hint 1 of 1", lead.words]
     for _ in range(2):
-        assert run("hint", path).stdout.splitlines()[:2] == ["Hint 1 of 1", lead.words]
+        assert run("hint", path).stdout == "That was the last hint.\n"
     assert run("check", path).stdout.count(lead.words) == 1
+
+
+def test_the_last_hint_is_said_to_be_the_last_where_the_kernel_is_run_again(graded, tmp_path):
+    """Does a kernel that reads another file, and is graded by each command, come to the end of its hints?"""
+    path, expected = written(tmp_path, "open('weights.txt')\n"), hints.of(verdict_of())
+    for number, _ in enumerate(expected, 1):
+        shown = run("hint", path).stdout
+        assert f"Hint {number} of {len(expected)}" in shown and "That was the last hint." not in shown
+    assert run("hint", path).stdout.endswith("That was the last hint.\n") and len(graded) == len(expected) + 1
 
 
 @pytest.mark.parametrize("is_late", [True, False])

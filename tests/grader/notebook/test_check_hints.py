@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from grader.diagnosis import hints
+from grader.diagnosis.background import Looking
+from grader.diagnosis.fault_localization import Lead
 from grader.notebook import cells, check
 from grader.paths import KERNELS_REF
 from grader.problems import exercises, problem
@@ -35,6 +37,26 @@ def test_an_empty_place_is_named():
     assert exercises.empty_places(
         exercises.skeleton(exercises.source_of("groupnorm").read_text(encoding="utf-8"), "groupnorm")
     ) == [first, second]
+
+
+def test_the_hint_for_a_notebook_is_about_the_notebook():
+    """Is nothing asked about a class that the verdict did not look for, and of a file nothing about a notebook?"""
+    verdict = verdict_of(Reason.no_model_new)
+    verdict.stages[-1].message = "conv2d.py is a notebook. Put the code of its ModelNew into a .py file."
+    given = hints.of(verdict)
+    assert given[0].startswith("In the notebook, ") and not any(hint.startswith("Is a class") for hint in given)
+    verdict.stages[-1].message = "conv2d.py has no class named ModelNew."
+    given = hints.of(verdict)
+    assert given[0].startswith("Is a class named ") and not any(hint.startswith("In the notebook") for hint in given)
+
+
+def test_the_wrong_line_is_given_as_a_hint_once():
+    """Is a line that says all the only hint, and the last one said to be so?"""
+    lead = Lead(3, 0, "Line 3 reads one element too far.", "token")
+    subject = cells.Subject("x.py", Path("x.py"), SOURCE, "groupnorm", None)
+    made = check.Checked(verdict_of(), subject, [], Looking(lead))
+    assert made.hint().head == "Hint 1 of 1"
+    assert str(made.hint()) == str(made.hint()) == "That was the last hint."
 
 
 def test_hints_go_further_each_time():
@@ -241,7 +263,9 @@ def test_a_check_names_the_line():
     assert "line 16" in made.lead.words and made.lead.words in repr(made) and "return;" not in made.lead.words
     assert re.findall(r"^→.*$", repr(made), re.MULTILINE) == ["→ 16 │     if (oy >= OH - 1) return;"]
     assert hints.of(made.verdict) and not made.has_more_hints and ".hint()" not in repr(made)
-    assert str(made.hint()) == str(made.hint()) == made.lead.words and made.hint().head == "Hint 1 of 1"
+    given = made.hint()
+    assert str(given) == made.lead.words and given.head == "Hint 1 of 1"
+    assert str(made.hint()) == str(made.hint()) == "That was the last hint."
     again = check.check(SPECIMENS / "conv2d_last_row_not_written.py", problem="conv2d")
     assert (
         again.lead is made.lead

@@ -307,7 +307,12 @@ NOTEBOOK = """{
 """
 
 
-@pytest.mark.parametrize("text", [NOTEBOOK, NOTEBOOK.replace("null", "1"), NOTEBOOK.rstrip("}\n"), "\n" + NOTEBOOK])
+EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.mark.parametrize(
+    "text", [NOTEBOOK, NOTEBOOK.replace("null", "1"), NOTEBOOK.rstrip("}\n"), "\n" + NOTEBOOK, EMPTY_NOTEBOOK]
+)
 @pytest.mark.parametrize("name", ["it.ipynb", "it.py"])
 def test_a_notebook_is_refused(text, name):
     """Is a notebook called one, whole or cut off, and does the message name what to hand in?"""
