@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -35,7 +36,7 @@ def profile(what: str, problem: str | None, gpu: str) -> None:
     from grader.notebook import profile as profiles
 
     find_subject(what, problem)
-    sys.exit(_show(lambda: profiles.profile(what, gpu, problem)))
+    sys.exit(_show(lambda: profiles.profile(what, gpu, problem), problem, [what]))
 
 
 @click.command(cls=FileCommand, epilog=EXITS)
@@ -51,21 +52,26 @@ def compare(first: str, second: str, problem: str | None, gpu: str) -> None:
 
     for what in (first, second):
         find_subject(what, problem)
-    sys.exit(_show(lambda: profiles.compare(first, second, gpu, problem)))
+    sys.exit(_show(lambda: profiles.compare(first, second, gpu, problem), problem, [first, second]))
 
 
-def _show(count: Callable) -> int:
-    """Print what `count` returns. Returns the exit status."""
+def _show(count: Callable, problem: str | None, named: Sequence[str]) -> int:
+    """Print what `count` returns. named: the kernels, as the command names them. Returns the exit status."""
     from grader.cli.parts import Printer
     from grader.notebook.check import CannotCheck
-    from grader.notebook.profile import NotAttempted
+    from grader.notebook.profile import CannotCount, NotAttempted
 
     try:
         Printer().print(count().parts(pictures=False))
     except NotAttempted as error:
         Printer(Outcome.not_attempted.value).print(error.parts)
         return NOT_ATTEMPTED
+    except CannotCount as error:
+        what = next((what for what in named if find_subject(what, problem).path == error.path), str(error.path))
+        command = shlex.join(["grader", "check", what, *(["--problem", problem] if problem else [])])
+        click.echo(f"{error.reason} Run `{command}` first: it explains more.", err=True)
+        return CANNOT
     except CannotCheck as error:
-        click.echo(str(error), err=True)
+        click.echo(str(error).replace("Give problem=.", "Give --problem."), err=True)
         return CANNOT
     return PASSED

@@ -21,13 +21,29 @@ BYTES = 32 << 20  # of inputs at most: the batch, then other sizes, are halved u
 BLOCKS = 24  # of a launch that are run and counted
 
 
+class NothingToCount(Exception):
+    """No kernel was launched. The text is the sentence for the student."""
+
+
+def _describe(error: Exception) -> str:
+    """Return what an exception says: the first error of a compiler, a sentence of simt's, or the type and the text."""
+    import simt
+
+    if isinstance(error, simt.CompileError):
+        first = next((one for one in error.diagnostics if one.severity == "error"), None)
+        return f"{first.source}, line {first.line}: {first.message}" if first and first.line else str(error)
+    if isinstance(error, (NothingToCount, simt.BuildError, simt.KernelError)):
+        return str(error)
+    return f"it raised {type(error).__name__}: {error}" if str(error) else f"it raised {type(error).__name__}"
+
+
 def main(file: str, problem_file: str, device: str, result: str) -> None:
     """Write RESULT: {"launches", "lines", "sizes", "lowered"} or {"error", "line"}."""
     try:
         made = count(Path(file), Path(problem_file), device)
     except Exception as error:
         lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
-        made = {"error": f"{type(error).__name__}: {str(error)[:2000]}", "line": lines[-1] if lines else None}
+        made = {"error": _describe(error)[:2000], "line": lines[-1] if lines else None}
     Path(result).write_text(json.dumps(made), encoding="utf-8")
 
 
@@ -68,7 +84,7 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
     with torch.no_grad(), counting as report, torch_device.cuda_on_cpu():
         model(*instance.inputs)
     if not report.launches:
-        raise ValueError("forward launches no CUDA kernel, so there is nothing to count.")
+        raise NothingToCount("forward launches no CUDA kernel, so there is nothing to count.")
     sizes = [list(value.shape) for value in instance.inputs if isinstance(value, torch.Tensor)]
     return {
         "launches": [_launch(launch, device) for launch in report.launches],

@@ -4,6 +4,7 @@ predicted, or measured where there is a GPU.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import json
@@ -20,7 +21,7 @@ from grader.notebook.check import CannotCheck, Interrupted, find_gpu, find_subje
 from grader.problems import exercises
 from grader.reports import feedback, terminal
 from grader.reports.feedback import Code, Image, Table, Words
-from grader.source import contract
+from grader.source import contract, syntax
 from grader.verdict import EXPLANATIONS, Outcome, Reason
 from simt.own_torch import with_own_torch
 
@@ -48,6 +49,14 @@ class NotAttempted(CannotCheck):
         super().__init__(feedback.as_text(self.parts))
 
 
+class CannotCount(CannotCheck):
+    """A forward could not be counted. path: the kernel's file; reason: the sentences that say why."""
+
+    def __init__(self, path: Path, reason: str):
+        self.path, self.reason = path, reason
+        super().__init__(f"{reason} Run grader.check on it first: it explains more.")
+
+
 def profile(what, device: str = "H200", problem: str | Path | None = None) -> Profile:
     """Count one forward's requests and operations and predict its time on a GPU; where there is a GPU, measure it too.
 
@@ -71,21 +80,38 @@ def _find_kernel(what, problem: str | Path | None) -> cells.Subject:
     subject = find_subject(what, problem)
     if subject.problem_file is None:
         raise CannotCheck(f"The problem that {subject.name} answers is unknown. Give problem=.")
-    if broken := contract.read(subject.path)[1]:
-        raise CannotCheck(broken.message)
-    if exercises.is_untouched(subject.text, subject.problem):
+    source, broken = contract.read(subject.path)
+    tree, unparsable = (None, broken) if broken else contract.parse(source)
+    if not unparsable and exercises.is_untouched(subject.text, subject.problem):
         raise NotAttempted(subject.problem)
+    if tree:
+        unparsable = contract.check(tree, _parse_problem(subject.problem_file), subject.path.name)
+    if unparsable:
+        sentence = feedback.moved(unparsable.message, subject.where)
+        raise CannotCheck(sentence if subject.path.name in sentence else f"{subject.name}: {sentence}")
     return subject
+
+
+def _parse_problem(path: Path) -> ast.Module:
+    """Return the syntax tree of the problem's file; an empty one if it is damaged, which counting reports."""
+    try:
+        return syntax.parse(contract.read(path)[0].text)
+    except (SyntaxError, ValueError, RecursionError):
+        return syntax.parse("")
 
 
 def _profile(subject: cells.Subject, device: str) -> Profile:
     found = _counted(subject, device)
     if "error" in found:
         where = f" (at {subject.where(found['line'])})" if found.get("line") else ""
-        raise CannotCheck(
-            f"{subject.name} cannot be counted{where}: {found['error']} Run grader.check on it first: it explains more."
-        )
+        raise CannotCount(subject.path, f"{subject.name} cannot be counted{where}: {_end(found['error'])}")
     return Profile(subject, device, found, *_measured(subject))
+
+
+def _end(text: str) -> str:
+    """Return the text with a full stop, if no mark ends it."""
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _counted(subject: cells.Subject, device: str) -> dict:

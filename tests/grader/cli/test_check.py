@@ -414,7 +414,7 @@ def test_profiles_are_shown_as_in_the_notebook(monkeypatch):
 @cpu_only
 def test_a_kernel_that_cannot_be_counted_is_one_sentence(tmp_path):
     """Does `grader profile` of a file that does not build end with status 3 and one sentence?"""
-    path = written(tmp_path, "class ModelNew: ...\n")
+    path = written(tmp_path, "raise OSError\n" + ANY_MODEL.replace("CODE", "pass"))
     result = run("profile", path, "--problem", "groupnorm")
     assert result.exit_code == statuses.CANNOT and "cannot be counted" in result.stderr
     assert len(result.stderr.splitlines()) == 1
@@ -434,3 +434,53 @@ def test_a_repeated_check_goes_on_with_hints_after_the_first_infinity(monkeypatc
     first, second = run("check", path).stdout, run("check", path).stdout
     assert "Hint 1 of" not in first and "Hint 1 of" in second and "no hint says more" not in second
     assert run("hint", path).stdout.startswith("Hint 2 of")
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("def", "conv2d.py: Python cannot parse line 1: invalid syntax.\n"),
+        ("", "conv2d.py contains no code.\n"),
+        ("x = 1\n", "conv2d.py has no class named ModelNew.\n"),
+        (
+            '{"cells": [], "nbformat": 4}',
+            "conv2d.py is a notebook. Put the code of its ModelNew, with imports and CUDA ",
+        ),
+        ("class ModelNew: pass\n", "conv2d.py: ModelNew is not a torch.nn.Module: write `class ModelNew(nn.Module):`."),
+    ],
+)
+@pytest.mark.parametrize("command", ["profile", "compare"])
+def test_what_is_no_submission_is_not_counted(tmp_path, command, text, says):
+    """Is a file that `grader check` refuses in its first stage refused with the same sentence, before it is run?"""
+    path = tmp_path / "conv2d.py"
+    path.write_text(text)
+    result = run(command, *([WRONG] if command == "compare" else []), path, "--problem", "conv2d")
+    assert result.exit_code == statuses.CANNOT and result.stderr.startswith(says), result.stderr
+    assert says.rstrip("\n").removeprefix("conv2d.py: ") in run("check", path).stdout
+
+
+ANY_MODEL = """
+import torch
+class ModelNew(torch.nn.Module):
+    def __init__(self, *_): super().__init__()
+    def load_reference(self, model): pass
+    def forward(self, *_):
+        CODE
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "code, says",
+    [
+        ("raise ValueError('no file')", "cannot be counted (at line 7): it raised ValueError: no file. "),
+        ("pass", "cannot be counted: forward launches no CUDA kernel, so there is nothing to count. "),
+    ],
+)
+def test_what_cannot_be_counted_ends_with_the_command_that_explains_more(tmp_path, code, says):
+    """Is it a sentence, and is the next step spelled for a terminal?"""
+    path = tmp_path / "relu.py"
+    path.write_text(ANY_MODEL.replace("CODE", code))
+    result = run("profile", path, "--problem", "bias_scale_sigmoid")
+    assert result.exit_code == statuses.CANNOT and says in result.stderr, result.stderr
+    assert result.stderr.endswith(f" Run `grader check {path} --problem bias_scale_sigmoid` first: it explains more.\n")

@@ -109,7 +109,9 @@ def test_unwritten(name, tmp_path, monkeypatch):
     """Is an exercise as handed out neither counted nor compared, but named as grader.check names it?"""
     monkeypatch.setattr(profiling, "_counted", lambda *_: pytest.fail("it was counted"))
     written = tmp_path / "written.py"
-    written.write_text(SUBMISSION)
+    written.write_text(
+        "import torch\nclass ModelNew(torch.nn.Module):\n    def __init__(self, *_): ...\n    forward = print\n"
+    )
     shown = f"{name}: not attempted\n{EXPLANATIONS[Reason.not_attempted]}"
     for call in (
         lambda: grader.profile(name),
@@ -144,7 +146,7 @@ def test_same_words_in_html(profiles):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "what, device, says",
-    [("conv2d", "H2000", "is unknown"), (KERNELS_REF / "conv2d" / "model.py", "H200", "cannot be counted")],
+    [("conv2d", "H2000", "is unknown"), (KERNELS_REF / "conv2d" / "model.py", "H200", "has no class named ModelNew.")],
 )
 def test_cannot(what, device, says):
     """Is what cannot be counted one sentence?"""
