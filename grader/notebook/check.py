@@ -89,6 +89,8 @@ def check(
 def _checked(what, case, hints_shown, problem, seed, times, gpu) -> Checked:
     subject = find_subject(what, problem)
     check_case(subject, case)
+    if seed is not None and (type(seed) is not int or seed < 0):
+        raise CannotCheck(f"seed is {seed!r}. Give an int that is not negative.")
     seed = seed_of(subject) if seed is None else seed
     key = spare_worker.key(subject.text, subject.problem_file, (str(subject.path), case, seed, gpu))
     stays = spare_worker.self_contained(subject.text, subject.path.parent)

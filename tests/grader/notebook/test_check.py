@@ -273,6 +273,13 @@ def test_spare_worker_after_an_edit(tmp_path):
         process.kill()
 
 
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", True])
+def test_an_unusable_seed_is_refused_as_in_the_terminal(seed):
+    """Is it one sentence, before anything is run?"""
+    with pytest.raises(check.CannotCheck, match=r"^seed is .*\. Give an int that is not negative\.$"):
+        check.check("conv2d", seed=seed)
+
+
 @pytest.mark.slow
 @cpu_only
 def test_a_case_of_its_own():
