@@ -159,10 +159,10 @@ SENTENCES = {
         "a warp take the same branch and the same number of steps"
     ),
     "part warps": (
-        "In {kernel}, blocks of {count} leave lanes of a warp idle. Use a multiple of 32 threads, such as 256"
+        "In {kernel}, blocks of {threads} leave lanes of a warp idle. Use a multiple of 32 threads, such as 256"
     ),
     "small blocks": (
-        "In {kernel}, a block has only {count}. A multiprocessor of the {gpu} runs at most {most_blocks} "
+        "In {kernel}, a block has only {threads}. A multiprocessor of the {gpu} runs at most {most_blocks} "
         "blocks at once, which is {warps} of its {most_warps} warps here. Use larger blocks, such as 256 threads"
     ),
     "few blocks": (
@@ -232,7 +232,7 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         have=_amount(have, max(1.0, ideal), have),
         ideal=_amount(have, max(1.0, ideal), max(1.0, ideal)),
         lanes=waste.lanes,
-        count=f"{work.threads:,} thread{'s' * (work.threads != 1)}",
+        threads="1 thread" if work.threads == 1 else f"{work.threads:,} threads",
         blocks=work.blocks,
         multiprocessors=DEVICES[gpu].multiprocessors,
         gpu=gpu,

@@ -125,10 +125,14 @@ def _at_borders(planes: np.ndarray, tile, block, blocks, cell) -> str:
         if edge.all() and inside:
             return f" All of them are at the borders of the {h} × {w} tiles."
     if block and blocks and blocks * block < planes.size and not planes.reshape(-1)[: blocks * block].any():
-        return f" All of them lie after the last element that the {blocks} blocks of {block} threads cover."
+        return f" All of them lie after the last element that the {blocks} blocks of {_count_threads(block)} cover."
     if block and planes.reshape(-1)[: (planes.size - 1) // block * block].sum() == 0 and planes.size > block:
-        return f" All of them belong to block {(planes.size - 1) // block}, the last block of {block} threads."
+        return f" All of them belong to block {(planes.size - 1) // block}, the last block of {_count_threads(block)}."
     return ""
+
+
+def _count_threads(block: int) -> str:
+    return "1 thread" if block == 1 else f"{block:,} threads"
 
 
 def _chosen(planes: np.ndarray) -> list[tuple[int, int, int]]:
@@ -158,7 +162,7 @@ def _draw(planes, layout, tile, block, share, where):
     borders = (
         f"dashed: borders of {tile[0]} × {tile[1]} tiles"
         if tile
-        else f"dashed: ends of blocks of {block:,} threads"
+        else f"dashed: ends of blocks of {_count_threads(block)}"
         if ends
         else ""
     )

@@ -285,6 +285,15 @@ def test_blocks_of_one_warp_fill_half_of_a_multiprocessor(gpu):
     assert f"of the {gpu} runs at most {blocks} blocks at once, which is {blocks} of its {warps} warps here" in words
 
 
+def test_a_block_of_one_thread_is_counted_in_the_singular():
+    """Does the advice on blocks of one thread say "1 thread"?"""
+    work = Work(blocks=64, threads=1, shared=0, unique_read=4.0, block_unique_read=4.0, mix={}, loads=64.0)
+    tallied = TalliedLaunch("k", [64, 1, 1], [1, 1, 1], 1, {}, {}, {})
+    for cause, says in (("part warps", "blocks of 1 thread leave"), ("small blocks", "a block has only 1 thread. ")):
+        counted = advice.Counted(tallied, work, Waste(), predict(work, "H200"))
+        assert says in advice._describe(cause, counted, None, "H200")
+
+
 def test_each_sentence_reads_well():
     """Does each advice name the waste in a sentence and what to do in the next one, without a colon, so that what is
     put in front of it may have one?
