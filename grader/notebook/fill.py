@@ -179,7 +179,10 @@ def _compare(got: object, expected: torch.Tensor) -> str:
     if got.shape != expected.shape:
         return f"the result has the shape {tuple(got.shape)} and should have {tuple(expected.shape)}."
     unwritten = got.contiguous().view(torch.int32) == simt.GLOBAL_MARK if got.dtype == torch.float32 else got != got
-    wrong = unwritten | ~torch.isclose(got.double(), expected.double(), rtol=NEAR, atol=NEAR, equal_nan=True)
+    if got.is_floating_point():
+        wrong = unwritten | ~torch.isclose(got.double(), expected.double(), rtol=NEAR, atol=NEAR, equal_nan=True)
+    else:  # whole numbers are exact
+        wrong = got != expected
     if not wrong.any():
         return ""
     index = tuple(wrong.nonzero()[0].tolist())
@@ -188,8 +191,13 @@ def _compare(got: object, expected: torch.Tensor) -> str:
     count, total = int(wrong.sum()), wrong.numel()
     many = f" ({count:,} of {total:,} are wrong)" if count > 1 else ""
     if unwritten[index]:
-        return f"{place} was never written{many}; it should be {right:,g}."
-    return f"{place} is {value:,g} and should be {right:,g}{many}."
+        return f"{place} was never written{many}; it should be {_show(right)}."
+    return f"{place} is {_show(value)} and should be {_show(right)}{many}."
+
+
+def _show(value: float) -> str:
+    """Return a whole number with all its digits, another one with six."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
 def _wrong(text: str) -> Words:

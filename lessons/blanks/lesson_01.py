@@ -48,26 +48,29 @@ __global__ void mirror(const float* image, float* mirrored, int height, int widt
     mirrored[row * width + (width - 1 - column)] = image[i];
 }
 """,
-    declaration="torch::Tensor run(torch::Tensor image);",
+    declaration="torch::Tensor run(torch::Tensor image, int64_t threads);",
     host="""
-torch::Tensor run(torch::Tensor image) {
+torch::Tensor run(torch::Tensor image, int64_t threads) {
     int height = image.size(0), width = image.size(1);
     auto mirrored = torch::empty_like(image);
-    mirror<<<height, width>>>(image.data_ptr<float>(), mirrored.data_ptr<float>(), height, width);
+    mirror<<<height * width / threads, threads>>>(image.data_ptr<float>(), mirrored.data_ptr<float>(), height, width);
     return mirrored;
 }
 """,
     calls=lambda: [
-        Call(f"with {height} rows of {width} pixels", (torch.arange(1.0 * height * width).reshape(height, width),))
-        for height, width in ((3, 4), (5, 2))
+        Call(
+            f"with {height} rows of {width} pixels and blocks of {threads} threads",
+            (torch.arange(1.0 * height * width).reshape(height, width), threads),
+        )
+        for height, width, threads in ((3, 4, 4), (5, 2, 2), (4, 6, 8))
     ],
-    expected=lambda image: image.flip(1),
+    expected=lambda image, threads: image.flip(1),
     slips=(
         (r"introw=i%\w+;intcolumn=i/", "These are the wrong way round: the remainder is the column."),
         (r"[/%]height", "A row has `width` pixels, so that is what you divide by; the height is not needed."),
         (
             r"introw=blockIdx|intcolumn=threadIdx",
-            "Here each block is one row, which other launches do not promise. Use `i`.",
+            "A block is a row of the image only where it has `width` threads, which no launch promises. Use `i`.",
         ),
     ),
     right="The quotient is the row and the remainder is the column.",
@@ -99,7 +102,7 @@ torch::Tensor run(torch::Tensor x) {
 }
 """,
     declaration="torch::Tensor run(torch::Tensor x);",
-    calls=lambda: [Call(f"with {n:,} numbers", (torch.arange(1.0, n + 1),)) for n in (512, 3000, 5)],
+    calls=lambda: [Call(f"with {n:,} numbers", (torch.arange(1.0, n + 1),)) for n in (512, 3000, 1025, 5)],
     expected=lambda x: -x,
     launch=_find_waste,
     slips=(
@@ -129,17 +132,20 @@ __global__ void add_one(const float* x, float* y, int n) {
     y[i] = x[i] + 1;
 }
 """,
-    declaration="torch::Tensor run(torch::Tensor x);",
+    declaration="torch::Tensor run(torch::Tensor x, int64_t threads);",
     host="""
-torch::Tensor run(torch::Tensor x) {
+torch::Tensor run(torch::Tensor x, int64_t threads) {
     int n = x.numel();
     auto y = torch::empty_like(x);
-    add_one<<<(n + 31) / 32, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    add_one<<<(n + threads - 1) / threads, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
 """,
-    calls=lambda: [Call(f"with {n} numbers", (torch.arange(1.0 * n),)) for n in (32, 40, 100)],
-    expected=lambda x: x + 1,
+    calls=lambda: [
+        Call(f"with {n} numbers and blocks of {threads} threads", (torch.arange(1.0 * n), threads))
+        for n, threads in ((32, 32), (40, 32), (100, 64), (5, 32))
+    ],
+    expected=lambda x, threads: x + 1,
     slips=(
         (r"if\(i<=?n\)return", "This stops the threads that have work. Those without work are to return."),
         (r"if\(i>n\)", "The elements are numbered 0 to n − 1, so thread n has no element either."),

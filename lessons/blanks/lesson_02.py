@@ -15,25 +15,29 @@ __global__ void scale_columns(const float* x, const float* factor, float* y, int
     y[row * columns + column] = factor[column] * x[row * columns + column];
 }
 """,
-    declaration="torch::Tensor run(torch::Tensor x, torch::Tensor factor);",
+    declaration="torch::Tensor run(torch::Tensor x, torch::Tensor factor, int64_t across, int64_t down);",
     host="""
-torch::Tensor run(torch::Tensor x, torch::Tensor factor) {
+torch::Tensor run(torch::Tensor x, torch::Tensor factor, int64_t across, int64_t down) {
     int rows = x.size(0), columns = x.size(1);
     auto y = torch::empty_like(x);
-    dim3 block(32, 8);
-    dim3 grid((columns + 31) / 32, (rows + 7) / 8);
+    dim3 block(across, down);
+    dim3 grid((columns + across - 1) / across, (rows + down - 1) / down);
     scale_columns<<<grid, block>>>(x.data_ptr<float>(), factor.data_ptr<float>(), y.data_ptr<float>(), rows, columns);
     return y;
 }
 """,
     calls=lambda: [
         Call(
-            f"with {rows} rows and {columns} columns",
-            (torch.arange(1.0, rows * columns + 1).reshape(rows, columns) % 11, torch.arange(1.0, columns + 1)),
+            f"with {rows} rows, {columns} columns and blocks of {across} × {down} threads",
+            (
+                torch.arange(1.0, rows * columns + 1).reshape(rows, columns) % 11,
+                torch.arange(1.0, columns + 1),
+                *(across, down),
+            ),
         )
-        for rows, columns in ((8, 32), (20, 40), (3, 70))
+        for rows, columns, across, down in ((8, 32, 32, 8), (20, 40, 32, 8), (3, 70, 16, 2))
     ],
-    expected=lambda x, factor: factor * x,
+    expected=lambda x, factor, across, down: factor * x,
     slips=(
         (
             r"introw=[^;]*threadIdx\.x[^;]*;intcolumn=[^;]*threadIdx\.y",
@@ -45,7 +49,7 @@ torch::Tensor run(torch::Tensor x, torch::Tensor factor) {
             r"introw=blockIdx\.y\*blockDim\.x|intcolumn=blockIdx\.x\*blockDim\.y",
             "Each block size belongs to its own dimension.",
         ),
-        (r"\*32|\*8", "The block size is in `blockDim.x` and `blockDim.y`."),
+        (r"\*32|\*8|32\*|8\*", "The block size differs between the calls. It is in `blockDim.x` and `blockDim.y`."),
     ),
     right="Rows along y, columns along x: the threads of a warp touch neighbouring addresses.",
 )

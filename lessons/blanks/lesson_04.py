@@ -49,19 +49,22 @@ __global__ void twice(const float* x, float* y, int n) {
         y[i] = 2 * x[i];
 }
 """,
-    declaration="torch::Tensor run(torch::Tensor x, int64_t blocks);",
+    declaration="torch::Tensor run(torch::Tensor x, int64_t blocks, int64_t threads);",
     host="""
-torch::Tensor run(torch::Tensor x, int64_t blocks) {
+torch::Tensor run(torch::Tensor x, int64_t blocks, int64_t threads) {
     auto y = torch::empty_like(x);
-    twice<<<blocks, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    twice<<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
     return y;
 }
 """,
     calls=lambda: [
-        Call(f"with {n} numbers and {blocks} blocks of 32 threads", (torch.arange(1.0, n + 1), blocks))
-        for n, blocks in ((200, 2), (50, 1), (20, 3))
+        Call(
+            f"with {n} numbers and {blocks} block{'s' if blocks > 1 else ''} of {threads} threads",
+            (torch.arange(1.0, n + 1), blocks, threads),
+        )
+        for n, blocks, threads in ((200, 2, 32), (50, 1, 32), (20, 3, 32), (300, 2, 64))
     ],
-    expected=lambda x, blocks: 2 * x,
+    expected=lambda x, blocks, threads: 2 * x,
     slips=(
         (
             r"i\+=blockDim\.x\)",
@@ -74,6 +77,10 @@ torch::Tensor run(torch::Tensor x, int64_t blocks) {
         (
             r"i\+=gridDim\.x\)",
             "That is the number of blocks. The grid has as many threads as blocks times threads in a block.",
+        ),
+        (
+            r"(Dim|Idx)\.x\*\d+|[=(]\d+\*(grid|block)",
+            "The block size differs between the calls: `blockDim.x` knows it.",
         ),
         (r"i\+=1\)|i\+=n\)", "A thread jumps over as many numbers as the whole grid has threads."),
     ),

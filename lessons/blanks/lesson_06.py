@@ -7,12 +7,17 @@ import torch
 from grader.notebook.fill import Blank, Call
 
 
-def _images(*sizes: tuple[int, int]) -> list[Call]:
+def _images(*sizes: tuple[int, int, int]) -> list[Call]:
     calls = []
-    for height, width in sizes:
+    for height, width, pool in sizes:
         image = torch.arange(1.0, height * width + 1).reshape(height, width) % 17
-        calls.append(Call(f"with {height} × {width} pixels and windows of 2 × 2", (image,)))
+        calls.append(Call(f"with {height} × {width} pixels and windows of {pool} × {pool}", (image, pool)))
     return calls
+
+
+def _first_of_windows(x: torch.Tensor, pool: int) -> torch.Tensor:
+    rows, columns = (size // pool * pool for size in x.shape)
+    return x[:rows:pool, :columns:pool].contiguous()
 
 
 WINDOW_START = Blank(
@@ -24,18 +29,19 @@ __global__ void first_of_window(const float* x, float* y, int width, int pool, i
     y[i] = x[____];
 }
 """,
-    declaration="torch::Tensor run(torch::Tensor x);",
+    declaration="torch::Tensor run(torch::Tensor x, int64_t pool);",
     host="""
-torch::Tensor run(torch::Tensor x) {
-    int width = x.size(1), pool = 2, rows = x.size(0) / pool, columns = width / pool;
+torch::Tensor run(torch::Tensor x, int64_t pool) {
+    int width = x.size(1), rows = x.size(0) / pool, columns = width / pool;
     auto y = torch::empty({rows, columns}, x.options());
     first_of_window<<<1, 32>>>(x.data_ptr<float>(), y.data_ptr<float>(), width, pool, rows, columns);
     return y;
 }
 """,
-    calls=lambda: _images((4, 6), (5, 7)),
-    expected=lambda x: x[: x.shape[0] // 2 * 2 : 2, : x.shape[1] // 2 * 2 : 2].contiguous(),
+    calls=lambda: _images((4, 6, 2), (5, 7, 2), (7, 10, 3)),
+    expected=_first_of_windows,
     slips=(
+        (r"x\[[^;]*\b2\b", "The size of a window differs between the calls: `pool` knows it."),
         (
             r"x\[row\*width\+column\]",
             "`row` and `column` count windows: the window's first pixel is `pool` times as far along.",

@@ -71,7 +71,7 @@ torch::Tensor run(torch::Tensor x) {
 """,
     calls=lambda: [
         Call(f"with rows of {width} numbers", ((torch.arange(3 * width) % 5 + 1.0).reshape(3, width),))
-        for width in (8, 6, 9, 132)
+        for width in (8, 6, 9, 132, 7, 130)
     ],
     expected=lambda x: x.sum(1),
     slips=(
@@ -79,6 +79,7 @@ torch::Tensor run(torch::Tensor x) {
             r"if\(width>=?\d+\)",
             "A long row can begin anywhere, too. What counts is whether its length is a multiple of 4.",
         ),
+        (r"width%3", "A `float4` has four floats: what counts is whether the length is a multiple of 4."),
         (r"width%2==0", "A `float4` has 16 bytes, which are four floats."),
         (r"width%16==0", "16 bytes are four floats: a multiple of 4 is enough, and this leaves out many rows."),
         (r"if\([^)]*blockIdx", "Whether *every* row begins at such an address follows from the length alone."),
@@ -103,7 +104,7 @@ torch::Tensor run(int64_t image, int64_t elements) {
 """,
     calls=lambda: [
         Call(f"with image {image} and {elements:,} elements in each", (image, elements))
-        for image, elements in ((2, 100), (40, 1 << 26))
+        for image, elements in ((2, 100), (40, 1 << 26), (80, 1 << 26), (1 << 29, (1 << 29) + 1))
     ],
     expected=lambda image, elements: torch.arange(4) + image * elements,
     slips=(
@@ -115,7 +116,11 @@ torch::Tensor run(int64_t image, int64_t elements) {
             r"\(int64_t\)\(image\*elements\)|\(longlong\)\(image\*elements\)",
             "The product has overflowed before it is converted. Convert one of the factors.",
         ),
-        (r"\(float\)|\(double\)", "A float has 24 bits: it cannot tell neighbouring elements apart."),
+        (
+            r"\(float\)|\(double\)|float\(|double\(",
+            "A float has 24 bits and a double 53: far behind, neither can tell neighbouring elements apart.",
+        ),
+        (r"unsigned|uint32_t", "`unsigned` has 32 bits, too: its product overflows at 4,294,967,296."),
     ),
     right="One factor with 64 bits makes the product one of 64 bits.",
 )
