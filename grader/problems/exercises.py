@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from grader.paths import KERNELS_REF, KERNELS_STUDENT, find_place, find_real_path
@@ -135,7 +136,7 @@ def _read_stub(exercise: str) -> list[str]:
     return [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
 
 
-def _align(stub: list[str], lines: list[str]) -> tuple[list[int], list[tuple[str, int, int, int, int]]]:
+def _align(stub: list[str], lines: list[str]) -> tuple[list[int], Sequence[tuple[str, int, int, int, int]]]:
     """Return the numbers of the lines that are not blank, and the steps from the skeleton to them, as of difflib.
 
     A line that was moved is not one of the skeleton's: `if (i >= n) return;` above a barrier is another statement than
