@@ -131,6 +131,7 @@ def measure(path: Path, run: bool) -> dict:
         "cells": len(code),
         "exercises": exercises,
         "seconds": round(measure_seconds(path), 1) if run else None,
+        "date": describe_machine()["date"] if run else None,
     }
     return {"name": path.stem, "title": notebook.cells[0].source.split("\n")[0].lstrip("# ")} | counted
 
@@ -172,17 +173,21 @@ def main(names: tuple[str, ...], words: bool, write: bool, gpu: bool) -> None:
     rows = old | {path.stem: measure(path, not words) for path in chosen}
     if words:
         rows = {
-            name: row | {"seconds": row["seconds"] or old.get(name, {}).get("seconds")} for name, row in rows.items()
+            name: row | {what: row[what] or old.get(name, {}).get(what) for what in ("seconds", "date")}
+            for name, row in rows.items()
         }
     rows = [rows[path.stem] for path in sorted(LESSONS.glob("[0-9]*.ipynb")) if path.stem in rows]
     on = describe_machine()
+    dates = sorted({row["date"] for row in rows if row["date"]})
     DATA.write_text(json.dumps({"machine": on, "rows": rows}, indent=1) + "\n")
     show_table(HEADS, [make_cells(row) for row in rows])
     if write:
         write_section(
             "lessons",
             make_table_with_source(
-                HEADS, [make_cells(row) for row in rows], describe_source(on, "timing/lessons.py --write")
+                HEADS,
+                [make_cells(row) for row in rows],
+                describe_source(on | {"date": " and ".join(dates)}, "timing/lessons.py --write"),
             ),
             LESSONS / "README.md",
         )
