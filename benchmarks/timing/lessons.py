@@ -85,6 +85,7 @@ def run_on_gpu(path: Path) -> dict:
         "cells": len(code),
         "ran": sum(cell.execution_count is not None for cell in code),
         "seconds": round(time.monotonic() - begun, 1),
+        "date": describe_machine()["date"],
         "error": error,
         "printed": text,
     }

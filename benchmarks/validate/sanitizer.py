@@ -27,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import click
@@ -216,7 +216,9 @@ def examine_files(there: dict[str, Path], names: tuple[str, ...], out: Path, job
             "options": {tool: " ".join(given) for tool, given in tools.items()},
             "files": {},
         }
-        for (name, tool), report in zip(orders, pool.map(lambda order: examined(*order), orders), strict=True):
+        runs = {pool.submit(examined, *order): order for order in orders}
+        for done in as_completed(runs):  # kept though a slower one is cut off
+            (name, tool), report = runs[done], done.result()
             code = code_digest(chosen[name].read_text(encoding="utf-8"))
             if files.get(name, {}).get("code") != code:
                 files[name] = {"code": code}
