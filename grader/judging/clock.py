@@ -24,10 +24,11 @@ from typing import Protocol
 
 import torch
 
+from grader.judging.trial import ENOUGH_ROUNDS, FEWEST_ROUNDS
+
 NARROW = 0.02  # half the width of a ratio's interval, relative: enough to tell 4 % apart
 NARROW_TIME = 0.0075  # the same of the candidate's time and the way: repeated measurements then agree within 2 %
-FEWEST_ROUNDS, MOST_ROUNDS = 12, 400
-ENOUGH_ROUNDS = 32  # after which the candidate's time may scatter as it likes: a kernel that waits for the host does
+MOST_ROUNDS = 400
 MOST_SECONDS = 20.0
 BATCH_SECONDS = 0.02  # a batch is made at least this long, if there are enough inputs: clocks and messages jitter
 # Where one command is much slower than another, all batches are as long as this makes the slowest one's, but no shorter
@@ -133,13 +134,15 @@ def measure(
     now: Callable[[], float] = time.perf_counter,
     seed: int | None = None,
     most_seconds: float = MOST_SECONDS,
+    enough_rounds: int = ENOUGH_ROUNDS,
 ) -> Measurement:
     """Time the candidate and every baseline in interleaved rounds.
 
     way: of a trusted worker. inputs: how many distinct ones there are, numbered from 0; a batch uses each at most once.
     bound_ms: the least time that memory allows (see roofline_bound()). flush: empties the L2; Flush() if None. refresh,
     check: called before and after each round with the numbers of its inputs, untimed. now: seconds. seed: of the order
-    of turns. Exceptions of commands pass through.
+    of turns. enough_rounds: after which the candidate's time may scatter as it likes. Exceptions of commands pass
+    through.
     """
     flush = Flush() if flush is None else flush
     refresh, check = refresh or _ignore, check or _ignore
@@ -163,7 +166,7 @@ def measure(
         ratios = [ratio(name, times[name], times[CANDIDATE]) for name in baselines]
         unsure = _half_width([seconds / batch for seconds in samples[WAY]])
         apart = math.hypot(_half_width(times[CANDIDATE]), unsure) / statistics.median(times[CANDIDATE])
-        known = rounds >= ENOUGH_ROUNDS or apart <= NARROW_TIME
+        known = rounds >= enough_rounds or apart <= NARROW_TIME
         sure = rounds >= FEWEST_ROUNDS and known and all(r.conclusive for r in ratios)
         if sure or rounds >= MOST_ROUNDS or now() > deadline:
             found = _measurement(times, ratios, rounds, batch, bound_ms)

@@ -21,6 +21,7 @@ Kind = tuple[str, tuple[int, int, int], tuple[int, int, int]]  # of launches: ke
 
 MOST_OWN = 30  # times the limit for one step, which all steps together have
 CHECK_TIMEOUT_FACTOR = 8  # a launch with simt's checks takes up to so many times as long
+FEWEST_ROUNDS, ENOUGH_ROUNDS = 12, 32  # of timing; a kernel that waits for the host scatters for ever
 MIB = 1 << 20
 MESSAGE_BYTES = MIB  # of a reply, besides its tensors
 PRINTED_CHARACTERS = 4000  # kept of what the submission printed
@@ -32,14 +33,16 @@ class Refused(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Time limits in seconds.
+    """Limits of time, in seconds, and of rounds of timing.
 
     own: the submission's own time for its import, its construction and each call of forward. total: for all of these
-    together. build: all compilers together. kernel: one launch on the CPU.
+    together. build: all compilers together. kernel: one launch on the CPU. rounds: after so many, the submission's time
+    may scatter as it likes; where someone waits for the verdict FEWEST_ROUNDS do, which tell how much faster it is.
     """
 
     own: float = USUAL_TIMEOUT
     build: float = 600.0
+    rounds: int = ENOUGH_ROUNDS
 
     @property
     def total(self) -> float:

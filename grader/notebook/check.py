@@ -152,6 +152,7 @@ def run(
     fault localization found, or the search that still runs. Raises CannotCheck, and KeyboardInterrupt.
     """
     from grader.judging.grading import Refused, grade
+    from grader.judging.trial import FEWEST_ROUNDS, Limits
     from grader.problems.cases import ProblemError
 
     global _last_search
@@ -165,6 +166,7 @@ def run(
                 problem=subject.problem_file,
                 seed=seed,
                 progress=progress,
+                limits=Limits(rounds=FEWEST_ROUNDS),  # whoever edits waits; `grader grade` tells the time more exactly
                 case=case,
                 worker=spare_worker.SPARE.start,
                 observer=diagnosis,

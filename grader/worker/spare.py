@@ -20,12 +20,13 @@ class Spare:
         self.process: sandbox.Process | None = None
         self.wanted: tuple = ()
         self.arguments: tuple = ()
+        self.home: tuple = ()
         self.timer: threading.Timer | None = None
 
     def start(self, submission: Path, content: bytes, **options) -> sandbox.Process:
         """Return the spare worker if it was started for the same file in the same situation, else a new one.
 
-        Its folder for torch's builds is that of the text before the last edit.
+        Its folder for torch's builds is that of the file's first text: an edit leaves most of what was compiled alone.
         """
         process, self.process = self.process, None
         self._stop_clock()
@@ -49,7 +50,10 @@ class Spare:
                 return
             self.close()
             self.wanted = wanted
-            self.process = sandbox.start(submission, content, **options)
+            file = submission, options.get("gpu")
+            if self.home[:-1] != file:
+                self.home = *file, options.get("builds")
+            self.process = sandbox.start(submission, content, **options | {"builds": self.home[-1]})
             self.timer = threading.Timer(IDLE_TIMEOUT_S, self.close)
             self.timer.daemon = True
             self.timer.start()

@@ -117,7 +117,14 @@ def _time_in_rounds(bench: Bench, stage: Stage, known: kept.Kept | None) -> tupl
         with Clocks() as clocks:
             bound = find_bound(bench, inputs)
             result = clock.measure(
-                mine, baselines, way, len(inputs), bound_ms=bound, refresh=rounds.begin, check=rounds.end
+                mine,
+                baselines,
+                way,
+                len(inputs),
+                bound_ms=bound,
+                refresh=rounds.begin,
+                check=rounds.end,
+                enough_rounds=bench.context.request.limits.rounds,
             )
         if known:
             known.check(result)

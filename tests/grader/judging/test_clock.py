@@ -126,6 +126,8 @@ def test_a_time_that_scatters_by_nature_is_not_measured_for_ever():
     baselines = {"eager": world.command("eager", rough)}
     found = measured(world, world.command("mine", rough), baselines, refresh=rounds.append)
     assert found.conclusive and found.rounds == clock.ENOUGH_ROUNDS
+    found = measured(World(), world.command("mine", rough), baselines, refresh=rounds.append, enough_rounds=12)
+    assert found.conclusive and found.rounds == clock.FEWEST_ROUNDS
 
 
 def test_a_ratio_that_cannot_be_told_is_inconclusive():
