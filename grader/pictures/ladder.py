@@ -58,6 +58,8 @@ def ladder(steps: Sequence[Step], student: Step | None = None, *, device: str = 
         raise ValueError("there are no steps to draw")
     first, last = steps[0], steps[-1]
     of = f" of {problem}" if problem else ""
+    if any(step.predicted for step in steps):
+        of += ", predicted" if all(step.predicted for step in steps) else ", partly predicted"
     if student is None:
         factor = times(first.seconds / last.seconds)
         alt = (
