@@ -36,6 +36,8 @@ COURSE = {  # in the course's order: problem -> the lesson that sets it
     "softmax": "lesson 12",
     "attention": "lesson 12",
     "scan": "lesson 13",
+    "int4_matvec": "lesson 14",
+    "int8_matmul": "lesson 14",
 }
 BACKWARDS = "lesson 7"  # sets each NAME_backward whose problem was set before
 CORE_BACKWARDS = [
@@ -44,7 +46,7 @@ CORE_BACKWARDS = [
     "groupnorm_backward",
     "softmax_backward",
 ]
-WITHOUT_LESSON = ["int4_matvec", "int8_matmul"]  # problems that no lesson sets yet
+WITHOUT_LESSON: list[str] = []  # problems that no lesson sets yet
 # And every other NAME_backward of the course.
 OPTIONAL = {"matmul", *WITHOUT_LESSON, *(f"{name}_backward" for name in WITHOUT_LESSON)}
 NOT_TRIED = "not tried yet"
