@@ -80,7 +80,10 @@ torch::Tensor int4_matvec_forward(torch::Tensor x, torch::Tensor packed, torch::
 """
 
 kernels = load_inline(
-    name="int4_matvec_02_warp_a_row", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["int4_matvec_forward"]
+    name="int4_matvec_02_warp_a_row",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["int4_matvec_forward"],
 )
 
 

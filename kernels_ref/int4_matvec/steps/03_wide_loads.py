@@ -100,7 +100,10 @@ torch::Tensor int4_matvec_forward(torch::Tensor x, torch::Tensor packed, torch::
 """
 
 kernels = load_inline(
-    name="int4_matvec_03_wide_loads", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["int4_matvec_forward"]
+    name="int4_matvec_03_wide_loads",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["int4_matvec_forward"],
 )
 
 

@@ -180,7 +180,10 @@ torch::Tensor int4_matvec_forward(torch::Tensor x, torch::Tensor packed, torch::
 """
 
 kernels = load_inline(
-    name="int4_matvec_05_tensor_cores", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["int4_matvec_forward"]
+    name="int4_matvec_05_tensor_cores",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["int4_matvec_forward"],
 )
 
 

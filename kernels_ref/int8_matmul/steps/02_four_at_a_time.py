@@ -78,7 +78,10 @@ torch::Tensor int8_matmul_forward(torch::Tensor x, torch::Tensor x_scale, torch:
 """
 
 kernels = load_inline(
-    name="int8_matmul_02_four_at_a_time", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["int8_matmul_forward"]
+    name="int8_matmul_02_four_at_a_time",
+    cpp_sources=cpp_source,
+    cuda_sources=cuda_source,
+    functions=["int8_matmul_forward"],
 )
 
 

@@ -273,6 +273,21 @@ def test_spare_worker_after_an_edit(tmp_path):
         process.kill()
 
 
+def test_edits_of_a_file_share_what_was_compiled(tmp_path, monkeypatch):
+    """Does each spare worker get the folder of the file's first text, and another file its own?"""
+    started = []
+    monkeypatch.setattr(
+        spare_worker.sandbox, "start", lambda path, content, **options: started.append(options["builds"])
+    )
+    monkeypatch.setattr(spare_worker.Spare, "_stop_clock", lambda self: None)
+    spare = spare_worker.Spare()
+    for name, folder in (("mine", "a"), ("mine", "b"), ("mine", "c"), ("other", "d"), ("other", "e")):
+        spare.arguments = tmp_path / name, b"", {"gpu": False, "builds": tmp_path / folder, "required": False}
+        spare.prepare()
+        spare.process = None
+    assert [folder.name for folder in started] == ["a", "a", "a", "d", "d"]
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", True])
 def test_an_unusable_seed_is_refused_as_in_the_terminal(seed):
     """Is it one sentence, before anything is run?"""
