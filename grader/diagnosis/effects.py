@@ -51,11 +51,11 @@ def explain_operation(
     if not needed or not sign or len(needs) > 1:
         return ""
     if twice and sign in "+-*/":
-        done = {"+": "added", "-": "subtracted", "*": "multiplied", "/": "divided"}[sign]
-        applied = f"is {done}" if sign in "+-" else f"is what is {done} by"
-        return f"`{dropped}` {applied} twice, in line {line} and in line {twice}. Once is expected."
+        does = {"+": "add", "-": "subtract", "*": "multiply by", "/": "divide by"}[sign]
+        first, second = sorted((line, twice))
+        return f"Line {first} and line {second} both {does} `{dropped}`. Once is expected."
     does = DOES[sign].format(dropped=dropped, needed=needed)
-    if sign in "/%" and (arrays := _find_indexed(what, line, code)):
+    if sign in "/%" and (arrays := find_arrays_indexed(what, line, code)):
         shared = " and ".join(f"`{name}`" for name in arrays[:2])
         return (
             f"Line {line} {does}, so that several values of `{needed}` get the same result and share one element of "
@@ -75,10 +75,10 @@ def explain_missing_factor(name: str, factor: str, line: int, code: Sequence[str
         return ""
     old, new = maxima[1], maxima[2]
     text = code[line - 1] if 0 < line <= len(code) else ""
-    added = f", and line {line} adds terms relative to `{new}`" if re.search(rf"-\s*{new}\b", text) else ""
+    added = f"and line {line} adds terms" if re.search(rf"-\s*{new}\b", text) else "and what is added to it is"
     return (
-        f"What `{name}` holds so far is relative to the maximum `{old}`{added}: the two do not fit where the maximum "
-        f"has changed. Multiply `{name}` by `{factor}` first."
+        f"What `{name}` holds so far is relative to the maximum `{old}`, {added} relative to `{new}`: the two do not "
+        f"fit where the maximum has changed. Multiply `{name}` by `{factor}` first."
     )
 
 
@@ -130,7 +130,7 @@ def _find_loop(what: str, line: int, code: Sequence[str]) -> tuple[str, int]:
     return "", 0
 
 
-def _find_indexed(what: str, line: int, code: Sequence[str]) -> list[str]:
+def find_arrays_indexed(what: str, line: int, code: Sequence[str]) -> list[str]:
     """Return the arrays whose index an operation is, directly or as the value of a variable."""
     text = code[line - 1] if 0 < line <= len(code) else ""
     if directly := re.findall(rf"(\w+)\[[^\]]*{re.escape(what)}[^\]]*\]", text):

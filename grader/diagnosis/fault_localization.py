@@ -159,10 +159,10 @@ class Search:
     def best_candidate(self, verdict: Verdict) -> Lead | None:
         """Return the line to blame. verdict: the judge's; if it found a race, a missing barrier is likelier."""
         if self.birth:
-            return make_birth_lead(*self.birth)
+            return make_birth_lead(*self.birth, self.source.text)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):
             return None
-        if self.good[0].passed < self.tested and self._hides_exponent():
+        if self.good[0].passed < self.tested and (self._hides_exponent() or self._has_numbers_alone()):
             return None
         return make_lead(self.good, self.tested, verdict, self.source.text)
 
@@ -178,6 +178,10 @@ class Search:
             for one in self.good
             if one.passed == self.good[0].passed
         )
+
+    def _has_numbers_alone(self) -> bool:
+        """Return whether the best candidates only change numbers: with another one, some cases pass by chance."""
+        return all(one.mutant.kind == "number" for one in self.good if one.passed == self.good[0].passed)
 
     def _find_sources(self) -> list[str]:
         """Return the CUDA sources with kernels that the submission compiles."""

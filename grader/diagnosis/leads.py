@@ -7,10 +7,10 @@ import re
 import string
 from collections.abc import Sequence
 
-from grader.diagnosis import effects
+from grader.diagnosis import effects, value_effects
 from grader.diagnosis.cuda_map import Mutant
 from grader.diagnosis.mutants import KINDS
-from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
+from grader.diagnosis.operator_mutants import ONE_LESS, ONE_MORE, ROUNDED_UP
 from grader.verdict import Reason, Status, Verdict
 
 # Threads race: a missing barrier is likelier than anything else.
@@ -20,12 +20,17 @@ RACES = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.no
 # several sentences because not every mutant shows all names: make_lead takes the first one for which it knows them.
 SENTENCES: dict[str, tuple[str, ...]] = {
     "comparison": (
-        "The comparison `{what}` in line {line} is wrong. Try it with the last value that is valid and with the "
-        "first one that is not.",
+        "The comparison `{what}` in line {line} holds for the wrong values. Try it with the last value that is valid "
+        "and with the first one that is not.",
         "A comparison in line {line} is wrong. Try it with the last value that is valid and with the first one that is "
         "not.",
     ),
-    "index": ("The index of `{what}` in line {line} is off by one.", "An index in line {line} is off by one."),
+    "index": (
+        "The index of `{what}` in line {line} is one too {off}: each value comes from the element {beside} the one "
+        "that is needed.",
+        "The index of `{what}` in line {line} is off by one.",
+        "An index in line {line} is off by one.",
+    ),
     "variable": (
         "Line {line} uses `{what}` where it needs `{needed}`.",
         "`{what}` is the wrong variable in line {line}.",
@@ -126,12 +131,12 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Line {line} makes a call that it must not make. Use the argument alone.",
     ),
     "identity": (
-        "`{what}` changes its argument in line {line}. Return `{needed}` itself.",
-        "The function of line {line} changes its argument. Return the argument itself.",
+        "`{what}` returns something else than its argument in line {line}, and `{needed}` itself is needed.",
+        "The function of line {line} returns something else than its argument, which itself is needed.",
     ),
     "each value": (
-        "Line {line} changes `{what}` after the loop that compares the values. Change each value inside that loop, "
-        "before it is compared.",
+        "Line {line} changes `{what}` after the loop that compares the values: the one that was chosen need not be the "
+        "right one after such a change. Change each value inside that loop, before it is compared.",
         "Line {line} comes after the loop that compares the values. Change each value inside that loop, before it is "
         "compared.",
     ),
@@ -238,6 +243,8 @@ def describe_mistake(
     alike = [one.mutant for one in good if (one.line, one.mutant.kind) == (best.line, kind)]
     whats = {mutant.what for mutant in alike}
     needs = {mutant.needed for mutant in alike}
+    if len(whats) == 1 and what and (words := _explain_value(kind, what, needs, line, code)):
+        return words
     if kind in ("operator", "term") and len(whats) == 1 and what:
         # A grid that is rounded up passes, and so does any larger one: rounding is then the mistake.
         needs = {ROUNDED_UP} if ROUNDED_UP in needs else needs
@@ -272,6 +279,19 @@ def describe_mistake(
     raise AssertionError(f"no sentence for {kind} without names")
 
 
+def _explain_value(kind: str, what: str, needs: set[str], line: int, code: Sequence[str]) -> str:
+    """Return what a comparison, a number, a term or an argument does; empty for another kind, or if it is not known."""
+    if kind == "comparison":
+        return value_effects.explain_comparison(what, needs, line)
+    if kind == "number":
+        return value_effects.explain_number(what, needs, line, code)
+    if kind == "term":
+        return value_effects.explain_term(what, needs, line, code)
+    if kind == "argument" and len(needs) == 1:
+        return value_effects.explain_argument(what, *needs, line, code)
+    return ""
+
+
 def _find_twice(best: Candidate, good: list[Candidate]) -> int:
     """Return the other line whose operation applies the same operand as the best candidate's; 0 if not just one."""
     applied = {
@@ -297,16 +317,18 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
         value, sign, term = needed.rsplit(" ", 2)  # sum + bias[c]
         value = f"`{value}`" if len(value) <= LONGEST_VALUE else "the value"
         names |= {"apply": APPLY_TO[sign].format(term=f"`{term}`", value=value)}
+    elif kind == "index":
+        names |= {"off": "large", "beside": "after"} if needed == ONE_LESS else {"off": "small", "beside": "before"}
     elif kind == "argument":
         sign, _, name = needed.partition(" ")
         names |= {"apply": APPLY[sign].format(name)}
     return names
 
 
-def make_birth_lead(line: int, value: str) -> Lead:
+def make_birth_lead(line: int, value: str, source: str) -> Lead:
     """Return the lead of the line that is the first to turn finite numbers into `value`, NaN or infinity."""
-    words = f"Line {line} is the first to turn finite numbers into {value}. Which of them is too large, or 0?"
-    return Lead(line, 0, words, BIRTH)
+    at, words = value_effects.explain_birth(line, value, source.split("\n"))
+    return Lead(at, 0, words, BIRTH)
 
 
 def _rank(one: Candidate, verdict: Verdict, code: Sequence[str]) -> int:

@@ -17,7 +17,15 @@ OPERATORS = {
 }
 # What an operation needs instead of its result, where that is no part of it.
 ONE_MORE, ROUNDED_UP = "one more", "rounded up"
-COMPARISONS = {"<": ("Lt", 5), "<=": ("Le", 5), ">": ("Gt", 5), ">=": ("Ge", 5)}
+ONE_LESS = "one less"
+# The tag of each comparison, and what its mutants compare by, in the order of the cases in mutant_prelude; two more are
+# always true and always false.
+COMPARISONS = {
+    "<": ("Lt", ("<=", ">=", ">")),
+    "<=": ("Le", ("<", ">", ">=")),
+    ">": ("Gt", (">=", "<=", "<")),
+    ">=": ("Ge", (">", "<", "<=")),
+}
 
 
 class OperatorMutants(SourceMap):
@@ -35,13 +43,14 @@ class OperatorMutants(SourceMap):
                 line = token.line if self.function.gpu else -token.line
                 self.after.setdefault(i, []).append(f" grader_edits::{tag}{{{number}, {line}, {twin}}} {token.text}")
         elif token.text in COMPARISONS:
-            tag, count = COMPARISONS[token.text]
-            number = self.add(i, "comparison", count, what=self._quote_operation(i)[0])
+            tag, instead = COMPARISONS[token.text]
+            number = self.add(i, "comparison", len(instead) + 2, what=self._quote_operation(i)[0], needed=instead)
             if number is not None:
                 self.after.setdefault(i, []).append(f" grader_edits::{tag}{{{number}}} {token.text}")
         elif token.text == "[" and (closing := find_closing(self.tokens, i)) > 0 and self.function.gpu:
             array = self.name_array(before)
-            number = self.add(i, "index", 2, what="" if array == "0" else array.partition("[")[0])
+            what = "" if array == "0" else array.partition("[")[0]
+            number = self.add(i, "index", 2, what=what, needed=[ONE_MORE, ONE_LESS])
             if number is not None and array:
                 self.wrap(after, f"grader_edits::index({number}, {token.line}, {array}, ", self.step(closing, -1), ")")
         elif token.text == "=" or token.text in ("+=", "-="):
@@ -57,8 +66,8 @@ class OperatorMutants(SourceMap):
             return "", []
         left, right = self.quote(first, self.step(i, -1) + 1), self.quote(self.step(i), last + 1)
         needed = {
-            "+": ["", left, right],
-            "-": ["", left, ONE_MORE],
+            "+": [f"{left} - {right}", left, right],
+            "-": [f"{left} + {right}", left, ONE_MORE],
             "*": ["", left, right],
             "/": ["", left, "", ROUNDED_UP, ONE_MORE],
             "%": ["", left],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from grader.diagnosis import kernel_forms, suspicions
+from grader.diagnosis import integer_forms, kernel_forms, suspicions
 from grader.diagnosis.suspicions import CONSTANT, END, FEEDS, HALVED, INPUT, RESULT, UNCHANGED
 from grader.source import syntax
 from grader.source.cpp import Text
@@ -149,6 +149,18 @@ def _feeding(source: str, stores: list[int]) -> list[int]:
     return found
 
 
+_CAN_BE_ODD = re.compile(
+    r"exp\w*\(|log\w*\(|sqrt\w*\(|^(?!\s*(?:const\s+)?(?:int|int64_t|size_t|unsigned)\b).*[^/]/\s*\(?\s*[a-zA-Z(]"
+)
+
+
+def _not_finite(source: str, stores: list[int]) -> list[int]:
+    """Return the lines of kernels that can give NaN or infinity; a division in an index is one of whole numbers."""
+    code = source.split("\n")
+    numbers = sorted(kernel_lines(source)) or range(1, len(code) + 1)
+    return [n for n in numbers if _CAN_BE_ODD.search(re.sub(r"\[[^\[\]]*\]", "", code[n - 1].split("//")[0]))]
+
+
 def _end_of_forward(source: str, stores: list[int]) -> list[int]:
     found = returns(source)
     return [] if any("return" in source.split("\n")[n - 1] for n in found) else found[-1:]
@@ -170,6 +182,13 @@ FINDERS = {
     suspicions.HALF_SUMS: kernel_forms.find_half_sums,
     suspicions.SAME_CALL: kernel_forms.find_same_calls,
     suspicions.UNREAD: kernel_forms.find_unread_results,
+    suspicions.NOT_FINITE: _not_finite,
+    suspicions.CUT_FRACTIONS: integer_forms.find_cut_fractions,
+    suspicions.NARROW_SUMS: integer_forms.find_narrow_sums,
+    suspicions.UNSIGNED_BYTES: integer_forms.find_unsigned_bytes,
+    suspicions.UNSIGNED_DIFFERENCES: integer_forms.find_unsigned_differences,
+    suspicions.SIGNED_REMAINDERS: integer_forms.find_signed_remainders,
+    suspicions.KEPT_SUMS: integer_forms.find_kept_sums,
 }
 KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)
 # names of gradients: grad_x, gx, dweight, …

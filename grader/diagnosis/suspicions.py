@@ -58,6 +58,13 @@ HALF_SUMS = "HALF_SUMS"  # sums of 16 bits, and their declarations
 SAME_CALL = "SAME_CALL"  # where backward returns what forward's function gives for the gradient
 UNREAD = "UNREAD"  # the last call with a tensor that it changes, of which nothing reads the result
 ONE_PIXEL = {"one pixel", "one value", "one value a group", "one of everything"}  # cases with one pixel per channel
+NOT_FINITE = "NOT_FINITE"  # operations of a kernel that give NaN or infinity for some arguments
+CUT_FRACTIONS = "CUT_FRACTIONS"  # whole numbers that keep a product of floats
+NARROW_SUMS = "NARROW_SUMS"  # declarations of sums of 8 or 16 bits
+UNSIGNED_BYTES = "UNSIGNED_BYTES"  # bytes of int8 values that are taken as 0 to 255
+UNSIGNED_DIFFERENCES = "UNSIGNED_DIFFERENCES"  # differences in variables without a sign
+SIGNED_REMAINDERS = "SIGNED_REMAINDERS"  # remainders of shifted words that have a sign
+KEPT_SUMS = "KEPT_SUMS"  # the store of one thread, whose sum the other threads have parts of
 HALVED = "HALVED"  # a loop that halves a number of threads that is no power of two, and that number
 
 
@@ -144,6 +151,39 @@ SUSPICIONS = [
         (HALF_SUMS,), when=_is_nearly_right, sure=True,
     ),
     Suspicion(
+        VALUES, "",
+        "This line keeps a product of floats in a whole number: what is behind the point is lost. Make it a `float`:",
+        (CUT_FRACTIONS,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "This sum has 16 bits or fewer, which end at 32,767. Make it an `int`:",
+        (NARROW_SUMS,), sure=True,
+    ),
+    Suspicion(
+        {*VALUES, Reason.non_finite, Reason.low_precision}, "",
+        "This difference has no sign: one below 0 becomes a number of about 4 billion. Make it an `int`:",
+        (UNSIGNED_DIFFERENCES,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "Where the highest bit of the word is set, the shifted word is negative, and so is this remainder. Keep the "
+        "word `unsigned`, or take the bits with `&`:",
+        (SIGNED_REMAINDERS,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "The bytes are taken as 0 to 255 here, and int8 goes from -128 to 127. Convert each byte to `int8_t`, or give "
+        "`__dp4a` arguments with a sign:",
+        (UNSIGNED_BYTES,), sure=True,
+    ),
+    Suspicion(
+        VALUES, "",
+        "One thread stores its own sum here, and the other threads have the rest of it: no line adds their sums. Add "
+        "them first, with `__shfl_down_sync` or in shared memory:",
+        (KEPT_SUMS,), sure=True,
+    ),
+    Suspicion(
         VALUES, r"(?:elements|columns) [\d,]+ and up",
         "This launch has one block with the same number of threads for every size. Check whether they take all "
         "elements:",
@@ -151,8 +191,8 @@ SUSPICIONS = [
     ),
     Suspicion(
         VALUES, "single element|elements? from|elements [\\d,]+ and up",
-        "This call is the last one with a tensor that it changes, and nothing reads the result. Check what must follow "
-        "it:",
+        "This call changes a tensor, and no later line reads that: what it computes is lost. Check which call must "
+        "follow it:",
         (UNREAD,), False,
     ),
     Suspicion(
@@ -238,10 +278,10 @@ SUSPICIONS = [
         (INDEX, STORE),
     ),
     Suspicion(
-        VALUES, r"last|first|rows?|columns?|elements? \d|element from \d",
+        VALUES, r"last|first|(?<!some in )(?:rows?|columns?)|elements? \d|element from \d",
         "Whole rows, whole columns, or elements at one end are wrong. Check the bounds tests and how each index is "
         "computed:",
-        (GUARD, INDEX, LAUNCH, STORE), False,
+        (GUARD, INDEX, LAUNCH, FEEDS), False,
     ),
     Suspicion(
         VALUES, "% of the mean magnitude|digits",
@@ -284,8 +324,7 @@ SUSPICIONS = [
     Suspicion(
         {Reason.non_finite}, "",
         "Lines such as these can produce NaN or infinity:",
-        (r"exp\w*\(|log\w*\(|sqrt\w*\(|^(?!\s*(?:const\s+)?(?:int|int64_t|size_t|unsigned)\b).*[^/]/\s*\(?\s*[a-zA-Z(]",
-         ),
+        (NOT_FINITE,),
     ),
     Suspicion(
         {Reason.not_written}, "shared memory",

@@ -50,6 +50,18 @@ class Substitute:
     until: int = 0
 
 
+def _list_other_numbers(text: str) -> list[str]:
+    """Return what each mutant of a number has in its place, in the order of the cases in mutant_prelude."""
+    digits = text.rstrip("fuUlL")
+    suffix = text[len(digits) :]
+    if "." not in text:
+        value = int(digits, 8) if re.fullmatch("0[0-7]+", digits) else int(digits)
+        return [f"{one}{suffix}" for one in (value + 1, value - 1, 2 * value, value // 2, 1, 0)]
+    value = float(digits)
+    others = [repr(one) + suffix for one in (value + 1, value - 1, 2 * value, value / 2, 1.0, 0.0)]
+    return [*others, "-INFINITY", "INFINITY"]
+
+
 class TokenMutants(OperatorMutants, SequenceMutants):
     """Mutates the tokens of the current function."""
 
@@ -67,7 +79,7 @@ class TokenMutants(OperatorMutants, SequenceMutants):
         if not re.fullmatch(r"\d+[uUlL]*|\d*\.\d*(?:e-?\d+)?f?", text):
             return
         count = 8 if "." in text else 6
-        number = self.add(i, "number", count, what=text)
+        number = self.add(i, "number", count, what=text, needed=_list_other_numbers(text))
         if number is not None:
             self.wrap(
                 i, f"(unsigned(grader_mutant - {number}) < {count}u ? grader_edits::number({number}, {text}) : ", i, ")"

@@ -35,7 +35,7 @@ def lead_of(path: Path, problem: str):
             "conv2d",
             "if (i > N",
             "",
-            "The comparison `i > N * OC * OH * OW` in line",
+            "is false where `i` is `N * OC * OH * OW`, and must be true there. Write `i >= N * OC * OH * OW`",
         ),  # it crashes in another line
         (
             "conv2d_bias_forgotten",
@@ -52,7 +52,13 @@ def lead_of(path: Path, problem: str):
             "take `i` apart in the wrong order: `ox` must",
         ),
         ("logsumexp_index_overflow", "logsumexp", "unsigned short", "", "The type of `index` in line"),
-        ("logsumexp_infinity", "logsumexp", "sum += expf(", "", "is the first to turn finite numbers into infinity"),
+        (
+            "logsumexp_infinity",
+            "logsumexp",
+            "sum += expf(",
+            "",
+            "overflows: in float32 it is infinite for an argument above 88. Subtract the largest",
+        ),
         (
             "bias_scale_sigmoid_backward_last_image",
             "bias_scale_sigmoid",
@@ -201,7 +207,7 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
                 leads.Candidate(mutants.Mutant(2, 9, "term", 0, 0, "s + eps", "s"), 9, 0),
             ],
             "float variance = v + eps;",
-            "`eps` is added twice, in line 5 and in line 9. Once is expected.",
+            "Line 5 and line 9 both add `eps`. Once is expected.",
         ),
         (
             [candidate("operator", "w / N", "w")],

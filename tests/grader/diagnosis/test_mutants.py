@@ -172,19 +172,20 @@ def test_barriers_are_offered_where_shared_memory_is():
 @pytest.mark.parametrize(
     "line, kind, what, needed",
     [
-        (5, "comparison", "i >= total", set()),
+        (5, "comparison", "i >= total", {">", "<", "<="}),
         (6, "operator", "i / W", {"i"}),
         (6, "operator", "i / W % C", {"i / W"}),
-        (9, "term", "c * W + j", {"c * W", "j"}),
-        (9, "term", "x[c * W + j] - 1.0f", {"x[c * W + j]"}),
+        (9, "term", "c * W + j", {"c * W", "j", "c * W - j"}),
+        (9, "term", "x[c * W + j] - 1.0f", {"x[c * W + j]", "x[c * W + j] + 1.0f"}),
         (9, "variable", "c", {"w", "j", "i"}),
         (9, "index", "x", set()),
+        (9, "number", "1.0f", {"2.0f", "0.0f", "0.5f", "1.0f", "-INFINITY", "INFINITY"}),
     ],
 )
 def test_what_a_mutant_changes_is_quoted(line, kind, what, needed):
     """Does a mutant quote the student's expression, and the part of it or the name that the line needs instead?"""
     made = [one for one in schema(SOURCE)[1] if (one.line, one.kind, one.what) == (line, kind, what)]
-    changes = {operator_mutants.ONE_MORE, operator_mutants.ROUNDED_UP, ""}
+    changes = {operator_mutants.ONE_MORE, operator_mutants.ONE_LESS, operator_mutants.ROUNDED_UP, ""}
     assert made and {one.needed for one in made} - changes == needed
 
 

@@ -1,0 +1,107 @@
+"""Is a blamed number, comparison, term or argument told with what it does, in forms that no specimen has?"""
+
+import pytest
+
+from grader.diagnosis import value_effects
+
+MAXIMUM = ["float best = 0.0f;", "for (int j = 0; j < n; ++j) best = fmaxf(best, x[j]);"]
+
+
+@pytest.mark.parametrize(
+    "what, needs, says",
+    [
+        (
+            "c < C - 1",
+            {"<="},
+            "`c < C - 1` in line 4 is false where `c` is `C - 1`, and must be true there. Write `c <=",
+        ),
+        ("n >= last", {">", "<"}, "is true where `n` is `last`, and must be false there. Write `n > last`."),
+        ("i > total", {"<"}, ""),
+        ("1 << k <= n", {"<"}, "is true where `1 << k` is `n`, and must be false there."),
+    ],
+)
+def test_a_comparison_is_told_by_the_equal_values(what, needs, says):
+    """Is it said where the comparison goes wrong, and nothing if it goes wrong elsewhere too?"""
+    found = value_effects.explain_comparison(what, needs, 4)
+    assert says in found and bool(says) == bool(found)
+
+
+@pytest.mark.parametrize(
+    "number, needs, line, code, says",
+    [
+        (
+            "0.0f",
+            {"-INFINITY", "-1.0f"},
+            1,
+            MAXIMUM,
+            "The maximum `best` starts at 0.0f in line 1: where all values are",
+        ),
+        ("0.0f", {"-INFINITY"}, 1, ["float sum = 0.0f;", "sum += x[0];"], ""),
+        ("0", {"INFINITY"}, 1, ["float low = 0;", "if (v < low) low = v;"], "The minimum `low` starts at 0"),
+        (
+            "4",
+            {"8"},
+            1,
+            ["for (int d = 4; d > 0; d /= 2)", "  v += __shfl_down_sync(~0u, v, d);"],
+            "each sum takes the values of 8 lanes alone: a warp has 32. Start at 8.",
+        ),
+        ("3", {"4"}, 1, ["for (int k = 0; k < 3; ++k)"], "The loop in line 1 makes 3 passes, and 4 are needed."),
+        ("1", {"0"}, 1, ["y[i] = x[i ^ 1];"], "`i ^ 1` in line 1 exchanges numbers: 0 with 1, 2 with 3"),
+        ("7", {"8"}, 1, ["v = code - 7;"], "Line 1 subtracts 7, and it must subtract 8: the result is 1 too large."),
+        ("2", {"1"}, 1, ["v = n + 2;"], "Line 1 adds 2, and it must add 1: the result is 1 too large."),
+        ("1", {"0"}, 1, ["v = n + 1;"], "Line 1 adds 1, and it must add nothing"),
+        ("4", {"8"}, 1, ["v = w >> 4;"], "Line 1 shifts by 4 where 8 is needed."),
+        ("4", {"8", "5"}, 1, ["v = w >> 4;"], ""),
+    ],
+)
+def test_a_number_is_told_by_what_it_does(number, needs, line, code, says):
+    """Is the start of a maximum, a distance, a bound, a shift told as such, and nothing where two numbers would do?"""
+    found = value_effects.explain_number(number, needs, line, code)
+    assert says in found and bool(says) == bool(found)
+
+
+@pytest.mark.parametrize(
+    "what, needs, line, says",
+    [
+        ("at + 8", {"at"}, "for (int at = 0; at + 8 <= n; at += 8) {", "Let it run while `at < n`."),
+        ("g + 1", {"g"}, "s += scales[4 * (g + 1)];", "adds `1` to `g` in the index of `scales`, and so takes another"),
+        ("a - b", {"a + b"}, "v = a - b;", "Line 1 subtracts `b` from `a`, and must add it."),
+        ("a + b", {"a", "b"}, "v = a + b;", ""),
+    ],
+)
+def test_a_term_is_told_by_what_it_does(what, needs, line, says):
+    """Is a loop that ends early, a moved index, a wrong sign told as such?"""
+    found = value_effects.explain_term(what, needs, 1, [line])
+    assert says in found and bool(says) == bool(found)
+
+
+def test_an_argument_is_told_with_the_line_that_it_must_fit():
+    """Is the line named that adds the maximum again, or the one whose argument is relative to it?"""
+    code = ["s += expf(x[c]);", "y[p] = top + logf(s);"]
+    assert "Line 2 adds `top` to the logarithm of the sum" in value_effects.explain_argument("expf", "- top", 1, code)
+    code = ["s += expf(x[c]);", "y[c] = expf(x[c] - top) / s;"]
+    found = value_effects.explain_argument("expf", "- top", 1, code)
+    assert (
+        found
+        == "The argument of `expf` is relative to `top` in line 2, and it is not in line 1. Subtract `top` there too."
+    )
+    assert not value_effects.explain_argument("expf", "* top", 1, code)
+
+
+@pytest.mark.parametrize(
+    "code, value, line, says",
+    [
+        (["s += expf(x[c]);"], "infinity", 1, "is infinite for an argument above 88. Subtract the largest"),
+        (["e = expf(v);", "y = e / (1.0f + e);"], "infinity", 1, "Write 1 / (1 + `expf(-…)`)"),
+        (["y = expf(v) / (1 + expf(v));"], "infinity", 1, "`expf` in line 1 overflows"),
+        (["y = logf(s);"], "infinity", 1, "`logf(0)` is -infinity"),
+        (["y = a[c / 4] * b;"], "infinity", 1, "its result is larger than the largest float"),
+        (["y = v / s;"], "NaN", 1, "Line 1 is the first to turn finite numbers into NaN: it divides 0 by 0."),
+        (["y = sqrtf(v);"], "NaN", 1, "`sqrtf` of a negative number is NaN"),
+        ([*MAXIMUM, "y = expf(x[0] - best) / s;"], "NaN", 3, "The maximum `best` starts at 0.0f in line 1. Where all"),
+    ],
+)
+def test_where_infinity_or_nan_begins_is_explained(code, value, line, says):
+    """Is the operation named that can make it of finite numbers, and a maximum that starts at 0 blamed for 0 / 0?"""
+    at, words = value_effects.explain_birth(line, value, code)
+    assert says in words and at == (1 if "best" in says else line)
