@@ -10,16 +10,43 @@ from grader.source.cpp import Function, Text, closing
 
 ALL_CALL = r"__sync|__shfl|_sync\s*\("  # what every thread of a block or warp must reach
 MOST_PLACES = 40  # returns or calls that are looked at: each takes as long as the file has characters
+LONGEST = 2000  # characters of an expression that are looked at
+# `row = …`, `row += …`, `int row(…)`, `const int row{…}`: a comparison is none of them
+ASSIGNED = re.compile(
+    r"\b(\w+)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|\b(?:int|unsigned|long|auto|bool|float|double|size_t|u?int\d+_t)\s+(\w+)\s*[({]"
+)
 BRANCH = re.compile(r"\b(?:if|switch)\b|\?")
 
 
 def find_differing(text: Text, kernel: Function) -> set[str]:
     """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
     found = {"threadIdx"}
-    assigned = re.findall(r"\b(\w+)\s*[-+*/%&|^]?=(?!=)([^;]*)", text.body(kernel))
+    assigned = _find_assignments(text.body(kernel))
     while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
         found |= new
     return found
+
+
+def _find_assignments(body: str) -> list[tuple[str, str]]:
+    """Return each name that is set or initialized in a body, and the expression.
+
+    An expression ends at the comma before the next declarator, and in the head of a `for` at the closing bracket.
+    """
+    return [
+        (match[1] or match[2], body[match.end() : _find_end(body, match.end())]) for match in ASSIGNED.finditer(body)
+    ]
+
+
+def _find_end(body: str, begin: int) -> int:
+    """Return where an expression ends that begins at an offset."""
+    depth = 0
+    last = min(len(body), begin + LONGEST)
+    for at in range(begin, last):
+        letter = body[at]
+        if letter == ";" or (depth == 0 and letter in ",)]}"):
+            return at
+        depth += (letter in "([{") - (letter in ")]}")
+    return last
 
 
 def is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -> bool:

@@ -364,9 +364,28 @@ __global__ void k(const float* x, float* y, int n) {
 """
 
 
+SECOND = """__global__ void k(const float* x, float* y, int n) {
+    const int warp = blockIdx.x, SPACE = threadIdx.x;
+    HEAD
+    for (int first = 0; first < n; first += 32) {
+        const int c = first + threadIdx.x;
+        part[threadIdx.x] = x[c];
+        __syncthreads();
+    }
+}
+"""
+
+
 @pytest.mark.parametrize(
     "source, line, marked, says",
     [
+        (SECOND.replace("SPACE", "i").replace("HEAD", "if (i >= n) return;"), 7, (3,), "Line 3 lets some threads"),
+        (
+            SECOND.replace("SPACE", "i").replace("HEAD", "int i2(min(i, n)); if (i2 >= n) return;"),
+            7,
+            (3,),
+            "Line 3 lets some threads return before the barrier in line 7",
+        ),
         (EARLY, 7, (5,), "Line 5 lets some threads return before the barrier in line 7, which all must reach."),
         (
             UNEVEN,
@@ -388,8 +407,10 @@ def test_what_keeps_threads_from_a_barrier(source, line, marked, says):
 def test_a_loop_that_all_threads_run_alike_is_not_blamed():
     """Is nothing named for a barrier in a loop whose bounds are the same for all threads?"""
     source = UNEVEN.replace("c = threadIdx.x", "c = 0")
+    declared = SECOND.replace("SPACE", "i").replace("HEAD", "if (warp >= n) return;")
     stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message="line 12")
     assert places.find_place(stage, source, 12) is None and places.find_place(stage, source, 3) is None
+    assert found(Reason.barrier_divergence, "line 7", declared, 7) is None
 
 
 TILES = """__global__ void k(const float* x, float* y, int n) {
