@@ -33,6 +33,7 @@ __all__ = ["BACKWARD", "CLOSE", "DEFECT", "KERNELS_STUDENT", "MARK", "OPEN", "PR
 PRINTS = "skeletons.toml"
 
 MOST_ALIGNED = 3000  # lines of a file that is compared with the skeleton in order: it takes the square of their number
+COMMENT = re.compile(r"//.*")
 BARRIER = re.compile(r"\s*__sync(?:threads|warp)\([^;]*\);")
 
 
@@ -152,19 +153,45 @@ def find_missing_barriers(text: str, exercise: str) -> list[tuple[int, str]]:
 
     None where the file has a barrier of its own in that place, or where `outside_places` returns nothing.
     """
+    return [
+        (after, barrier[0].strip())
+        for after, line, instead in _find_missing(text, exercise)
+        if (barrier := BARRIER.match(line)) and not any(map(BARRIER.match, instead))
+    ]
+
+
+def find_missing_statements(text: str, exercise: str) -> list[tuple[int, str]]:
+    """Return the one-line C++ statements of an exercise's skeleton that a file lacks: the line after which each
+    belongs, and the statement without its comment.
+
+    The file may have the same statement in another place. None where `outside_places` returns nothing.
+    """
+    found = []
+    for after, line, _ in _find_missing(text, exercise):
+        code = COMMENT.sub("", line).strip()
+        if code.endswith(";") and all(code.count(one) == code.count(other) for one, other in ("()", "[]", "{}")):
+            found.append((after, code))
+    return found
+
+
+def _find_missing(text: str, exercise: str) -> list[tuple[int, str, list[str]]]:
+    """Return the lines of an exercise's skeleton that a file lacks: the line after which each belongs, its text, and
+    the lines that the file has there instead.
+    """
     stub, lines = _read_stub(exercise), split_lines(text)
     if len(lines) > MOST_ALIGNED or not outside_places(text, exercise):
         return []
     own, steps = _align(stub, lines)
     found = []
     for tag, first, last, begin, end in steps:
-        if tag == "equal" or any(BARRIER.match(lines[n - 1]) for n in own[begin:end]):
+        if tag == "equal":
             continue
+        instead = [lines[n - 1] for n in own[begin:end]]
         marks = [at for at in range(first, last) if MARK in stub[at]]
         for at in range(first, last):
             place = end if marks and at > marks[0] else begin  # below the student's own lines, or above them
-            if (barrier := BARRIER.match(stub[at])) and place:
-                found.append((own[place - 1], barrier[0].strip()))
+            if at not in marks and place:
+                found.append((own[place - 1], stub[at], instead))
     return found
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from grader.diagnosis import dropped_sums, fault_localization, gradient_places, hints, suspects
+from grader.diagnosis import dropped_sums, fault_localization, gradient_places, hints, missing_lines, suspects
 from grader.problems import exercises
 from grader.reports import predicted, terminal
 from grader.reports.parts import Code, Drawn, Image, Table, Words
@@ -234,17 +234,15 @@ def failure_parts(
     source = cut_lines(source)
     failed = [stage for stage in verdict.stages if stage.status in (Status.failed, Status.error)]
     given = exercises.outside_places(source, verdict.problem) if failed else set()
-    missing, gaps = _name_missing_barriers(source, verdict) if failed else ("", [])
-    if missing and lead and lead.kind == "barrier":  # of two places for a barrier, the exercise's
-        near = any(lead.line - AROUND < line <= lead.until for line in gaps)
-        lead, missing = (dataclasses.replace(lead, words=missing), "") if near else (None, missing)
-    found = lead is not None or any(one.line for stage in failed for one in stage.evidence[:1])
+    lead, missing = _choose_cause(lead, missing_lines.find_missing(source, verdict) if failed else None)
+    found = bool(lead or missing) or any(one.line for stage in failed for one in stage.evidence[:1])
     parts: list[object] = []
     for number, stage in enumerate(failed):
         if number and stage.message in failed[0].message:  # the first stage has said it
             continue
         made = _failure(stage, source, where, failed, found, given)
-        made = [_unmarked(part) if lead and isinstance(part, Code) else part for part in made]
+        is_elsewhere = lead is not None or bool(missing and missing.lines)
+        made = [_unmarked(part) if is_elsewhere and isinstance(part, Code) else part for part in made]
         if number == 0 and lead:  # before what the stage knows of the failure: it is what to change
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
             shown = at_lead(lead, source, where, given)
@@ -252,26 +250,44 @@ def failure_parts(
             made[first:first] = [Words(moved(lead.words, where)), shown]
         if number == 0 and missing:
             first = next((n for n, part in enumerate(made) if not isinstance(part, Words)), len(made))
-            made.insert(first, Words(moved(missing, where)))
+            gaps = _show_gaps(missing, source, where)
+            appears = gaps and any(isinstance(part, Code) for part in made[first : first + 1])
+            made[first:first] = [
+                Words(moved(missing.words, where)),
+                *gaps,
+                *([Words("The failure appears here:")] if appears else []),
+            ]
         parts += [part for part in made if not (isinstance(part, Code) and part in parts)]
         parts += [Image(picture) for picture in pictures] if number == 0 else []
     return parts
 
 
-def _name_missing_barriers(source: str, verdict: Verdict) -> tuple[str, list[int]]:
-    """Return a sentence on barriers of the exercise that the file lacks, and the lines after which they belong.
+def _choose_cause(
+    lead: fault_localization.Lead | None, missing: missing_lines.Missing | None
+) -> tuple[fault_localization.Lead | None, missing_lines.Missing | None]:
+    """Return which of two causes to name: the line that fault localization found, and what is missing in the file.
 
-    Empty where none explains the failure.
+    Where both are about one place, the exercise's statement is named there. Of two places for a barrier, the exercise's
+    is named, and of two other causes the one that mutants have shown.
     """
-    if not any(stage.reason in UNORDERED for stage in verdict.stages):
-        return "", []
-    found = exercises.find_missing_barriers(source, verdict.problem)
-    sentences = (
-        f"The exercise has a `{text}` after line {line}, and it is missing in your file. Put it back: without it the "
-        "threads do not wait for each other there."
-        for line, text in found
-    )
-    return " ".join(sentences), [line for line, _ in found]
+    if lead is None or missing is None:
+        return lead, missing
+    if any(lead.line - AROUND < line <= lead.until for line in missing.after):
+        return dataclasses.replace(lead, words=missing.words), None
+    if lead.kind == "barrier" or not lead.says_all:
+        return None, missing
+    return (lead, None if missing.lines else missing)
+
+
+def _show_gaps(missing: missing_lines.Missing, source: str, where: Where) -> list[Code]:
+    """Return the lines to mark where statements are missing, with their surroundings."""
+    near: list[list[int]] = []
+    for line in missing.lines:
+        if near and line - near[-1][-1] <= REACH:
+            near[-1].append(line)
+        else:
+            near.append([line])
+    return [_around(split_lines(source), set(lines), set(lines), where) for lines in near]
 
 
 def _name_line(line: int) -> str:
@@ -437,7 +453,6 @@ def _unmarked(code: Code) -> Code:
 
 # whose messages name the line of another thread
 MEETINGS = {Reason.race, Reason.barrier_divergence, Reason.warp_divergence}
-UNORDERED = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}
 LINE = re.compile(r"\bline (\d+)\b")
 REACH = 12  # lines
 

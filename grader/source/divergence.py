@@ -21,13 +21,13 @@ BRANCH = re.compile(r"\b(?:if|switch)\b|\?")
 def find_differing(text: Text, kernel: Function) -> set[str]:
     """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
     found = {"threadIdx"}
-    assigned = _find_assignments(text.body(kernel))
+    assigned = find_assignments(text.body(kernel))
     while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
         found |= new
     return found
 
 
-def _find_assignments(body: str) -> list[tuple[str, str]]:
+def find_assignments(body: str) -> list[tuple[str, str]]:
     """Return each name that is set or initialized in a body, and the expression.
 
     An expression ends at the comma before the next declarator, and in the head of a `for` at the closing bracket.

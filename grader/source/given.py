@@ -6,8 +6,19 @@ import re
 from collections.abc import Set
 
 from grader.source.cpp import Function, Text
-from grader.source.divergence import ALL_CALL, find_calls, find_differing, find_early_returns, is_conditional
+from grader.source.divergence import (
+    ALL_CALL,
+    find_assignments,
+    find_calls,
+    find_differing,
+    find_early_returns,
+    is_conditional,
+)
 from grader.source.places import Place, explain_return, join_lines
+
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+SET = re.compile(r"\b(\w+)\s*(?:\[[^;=]*\]\s*)*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*(\w+)")
+CALL = re.compile(r"(\w+)\s*\(([^;]*)")
 
 
 def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) -> Place | None:
@@ -26,14 +37,35 @@ def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) 
         return None
     if around.kernel:
         own = _find_own(text, around, given)
+        used = _find_sources(text, around, line)
+        sets = [n for n in own if used & _find_set_names(text, n)]
         there = text.code.split("\n")[line - 1]
         early = find_early_returns(text, around, line, own) if re.search(ALL_CALL, there) else []
         if early:
             return Place(explain_return(early, line, there), tuple(early), True)
         words = f"Line {line} was given to you; what it uses comes from your part of `{around.name}`, {_range(own)}."
-        return Place(words, (), True, tuple(own)) if own else None
+        return Place(words, (), True, tuple(own)) if sets else None
     calls = _find_calls(text, around, caller, given)
     return _explain_calls(text, around, line, calls, caller, given) if calls else None
+
+
+def _find_sources(text: Text, function: Function, line: int) -> set[str]:
+    """Return the names that a line uses, and those from which the function computes them."""
+    code = text.code.split("\n")[line - 1]
+    found, new = set(), set(NAME.findall(re.sub(r"\b\w+\s*=(?!=)", "", code)))
+    assigned = find_assignments(text.body(function))
+    while new:
+        found |= new
+        new = {one for name, value in assigned if name in found for one in NAME.findall(value)} - found
+    return found
+
+
+def _find_set_names(text: Text, line: int) -> set[str]:
+    """Return the names that a line may set: assigned, counted up, or passed to a function that may write to them."""
+    code = text.code.split("\n")[line - 1]
+    names = {name for name, _ in find_assignments(code)} | {match[1] or match[2] for match in SET.finditer(code)}
+    writing = (call[2] for call in CALL.finditer(code) if call[1] in text.functions or call[1].startswith("atomic"))
+    return names | {name for arguments in writing for name in NAME.findall(arguments)}
 
 
 def _find_own(text: Text, function: Function, given: Set[int]) -> list[int]:

@@ -157,3 +157,32 @@ def test_a_return_moved_above_a_given_barrier_is_marked():
     found = find_own_lines(text, line, given, "attention_kernel<32>")
     assert found is not None and found.lines == (line_of(text, "if (!exists) return;"),)
     assert "some threads return before the barrier" in found.words
+
+
+UNSET = """__global__ void k(const float* x, float* y, int n) {
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    float factor = 1.0f;
+    OWN
+    const float value = factor * x[i];
+    y[i] = value;
+    float other = value > 0.0f ? fabsf(i) : 0.0f;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        ("factor = n;", True),
+        ("set(&factor, i);", True),
+        ("++factor;", True),
+        ("float half = factor / 2;", False),
+        ('printf("%f", sqrtf(factor));', False),
+    ],
+)
+def test_a_given_line_that_uses_nothing_of_the_student_s_is_not_traced(own, says):
+    """Are the student's lines named only if one of them may set what the given line uses?"""
+    text = UNSET.replace("OWN", own) + "__device__ void set(float* f, int i) { *f = i; }\n"
+    given = set(range(1, 20)) - {4, 7}
+    found = find_own_lines(text, 5, given, "k")
+    assert (found is not None) == says and (found is None or "what it uses comes from your part" in found.words)
