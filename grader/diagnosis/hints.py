@@ -47,6 +47,8 @@ ELSEWHERE = (
     (Reason.no_model_new, "In the notebook", r"^(?!.*\bis a notebook\b)"),
     (Reason.race, "Two blocks: ", r"\bwhich (?:it|thread \([\d, ]+\) of the same block)\b"),
     (Reason.race, "One block: ", r"\bwhich thread \([\d, ]+\) of block\b"),
+    (Reason.int_overflow, "What does the line multiply", r"\bCompute it in\b"),
+    (Reason.int_overflow, "`int` ends at", r"^(?!.*\bCompute it in\b)"),
     (Reason.exception, "Compare the named line", r"\bSystemExit\b"),
     (Reason.exception, "`sys.exit()` ends", r"(?s)^(?!.*\bSystemExit\b)"),
     (Reason.compile_error, "Read the marked line", r"\bPYBIND11_MODULE\b"),

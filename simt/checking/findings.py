@@ -441,7 +441,7 @@ def _describe_int_overflow(raw: dict) -> str:
         return f"{what} Pass an initial value, an operator or items of a wider type."
     return (
         f"{_name_thread(raw)}: this {raw['what']} overflows its type, `{kind}`, and the result is undefined. Compute "
-        "indices in `size_t` or `long long`."
+        "it in `size_t` or `long long`."
     )
 
 
