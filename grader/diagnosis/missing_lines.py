@@ -8,7 +8,8 @@ from collections.abc import Set
 
 from grader.problems import exercises
 from grader.source.cpp import Function, Text, closing
-from grader.source.places import CHANGES, join_lines
+from grader.source.loops import CHANGES
+from grader.source.place import join_lines
 from grader.verdict import Reason, Stage, Verdict
 
 UNORDERED = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.nondeterministic}

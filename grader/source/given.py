@@ -14,7 +14,8 @@ from grader.source.divergence import (
     find_early_returns,
     is_conditional,
 )
-from grader.source.places import Place, explain_return, join_lines
+from grader.source.place import Place, join_lines
+from grader.source.places import explain_return
 
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 SET = re.compile(r"\b(\w+)\s*(?:\[[^;=]*\]\s*)*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)\s*(\w+)")

@@ -8,23 +8,11 @@ from collections.abc import Sequence
 
 from grader.source import divergence
 from grader.source.cpp import Text, closing
+from grader.source.loops import find_endless_loop
+from grader.source.place import LOOP, REACH, Place, body_of, join_lines
 from grader.verdict import Reason, Stage
 
-LOOP = re.compile(r"\b(?:for|while)\b|\bdo\b")
 MOST_AROUND = 30  # statements around a line that are looked at, the innermost
-REACH = 30  # lines above a place that are searched for what encloses it
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """Lines to mark, and a sentence that gives the reason. instead: the line where the failure appeared is not marked.
-    beside: lines to show as well; without lines to mark, the lines to look at.
-    """
-
-    words: str
-    lines: tuple[int, ...]
-    instead: bool = False
-    beside: tuple[int, ...] = ()
 
 
 def find_place(stage: Stage, source: str, line: int | None) -> Place | None:
@@ -37,101 +25,6 @@ def find_place(stage: Stage, source: str, line: int | None) -> Place | None:
         if found is not None:
             return found
     return None
-
-
-# --- loops -----------------------------------------------------------------------------------------------------------
-
-
-HEADER = re.compile(r"for\s*\(([^;]*);([^;]*);([^)]*)\)|while\s*\((.*)\)|while\s+([^:(]+):")
-CHANGES = r"(?<![\w.])NAME\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)|(?:\+\+|--)\s*NAME\b|\bNAME\s*(?:\+\+|--)"
-AT_ZERO = re.compile(r"(\w+)\s*>=\s*0\s*;\s*\1\s*(?:/=|>>=)")  # halving never goes below 0
-
-
-def _find_endless_loop(message: str, code: list[str], line: int) -> Place | None:
-    """Return the loop around a line and why it does not end; without a line, the only loop that cannot end."""
-    if line and (wait := _find_wait_for_block(code, line)):
-        return wait
-    for at in range(line, max(0, line - REACH), -1):
-        first, last = body_of(code, at)
-        if LOOP.search(code[at - 1]) and (at == line or first <= line <= last):
-            words, _ = _explain_loop(code, at)
-            return Place(words or f"The loop in line {at} does not end.", (at,), True)
-    endless = [(words, at) for at in range(1, len(code) + 1) for words, sure in [_explain_loop(code, at)] if sure]
-    if len(endless) != 1:
-        return None
-    words, at = endless[0]
-    return Place(words, (at,), True)
-
-
-def _find_wait_for_block(code: list[str], line: int) -> Place | None:
-    """Return where a kernel takes a part's number from blockIdx, of a loop that waits for what another block writes."""
-    text = Text("\n".join(code))
-    kernel = text.around(line)
-    if kernel is None or not kernel.kernel:
-        return None
-    near = "\n".join(code[max(0, line - 2) : line + 1])
-    waits = re.search(r"(\w+)\s*\[\s*(\w+)[^\]]*\][^;]*;\s*\}?\s*while\s*\(|while\s*\(.*?(\w+)\s*\[\s*(\w+)", near)
-    name, index = (waits[1] or waits[3], waits[2] or waits[4]) if waits else ("", "")
-    if name not in kernel.names or not text.stores(kernel, name):
-        return None
-    for made in text.find(r"\b(\w+)\s*=\s*blockIdx\.[xyz]\s*[;,]", kernel):
-        if index == made[1] or text.find(rf"\b{index}\s*=\s*{made[1]}\s*-", kernel):
-            at = text.line(made.start())
-            words = (
-                f"The loop in line {line} waits until another block sets `{name}[{index}]`, and line {at} numbers the "
-                "parts by `blockIdx`. Blocks start in any order: the one that this block waits for may not start "
-                "before this one ends. Number the parts in the order in which blocks start: one thread of each block "
-                "takes the next number with `atomicAdd`."
-            )
-            return Place(words, (at,), True, (line,))
-    return None
-
-
-def _explain_loop(code: list[str], at: int) -> tuple[str, bool]:
-    """Return why the loop of a line does not end, empty if unknown, and whether that is certain."""
-    header = HEADER.search(code[at - 1])
-    if header is None:
-        return "", False
-    if halved := AT_ZERO.search(code[at - 1]):
-        name = halved[1]
-        why = f"`{name}` is halved while it is at least 0, and half of 0 is 0. Test `{name} > 0`."
-        return f"The loop in line {at} does not end: {why}", True
-    first, last = body_of(code, at)
-    tested = set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", header[2] or header[4] or header[5] or "")) - {
-        "not",
-        "len",
-        "size",
-        "shape",
-    }
-    inside = "\n".join([header[3] or "", header[4] or "", *code[first - 1 : last]])
-    changed = sorted(name for name in tested if re.search(CHANGES.replace("NAME", name), inside))
-    if changed:
-        name = changed[0]
-        check = f"Check which values of `{name}` end it, and whether `{name}` reaches one of them."
-        return f"The loop in line {at} does not end. {check}", False
-    names = " or ".join(f"`{name}`" for name in sorted(tested))
-    return (f"The loop in line {at} does not end: nothing in it changes {names}.", True) if names else ("", False)
-
-
-def body_of(code: list[str], at: int) -> tuple[int, int]:
-    """Return the first and the last line of the body of a line's `for`, `while` or `if`: by braces in C++, by
-    indentation in Python.
-    """
-    text = code[at - 1]
-    if text.rstrip().endswith(":") and "{" not in text:
-        indent = len(text) - len(text.lstrip())
-        last = at
-        while last < len(code) and (not code[last].strip() or len(code[last]) - len(code[last].lstrip()) > indent):
-            last += 1
-        return at + 1, last
-    if "{" not in text:
-        return at, at + (not text.rstrip().endswith(";"))
-    depth = 0
-    for number in range(at, len(code) + 1):
-        depth += code[number - 1].count("{") - code[number - 1].count("}")
-        if depth <= 0:
-            return at, number
-    return at, len(code)
 
 
 # --- threads that diverge --------------------------------------------------------------------------------------------
@@ -341,12 +234,6 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     return Place(words, (), beside=tuple(own or sets))
 
 
-def join_lines(lines: Sequence[int]) -> str:
-    """Return "line 3", or "line 3, line 5 and line 9"."""
-    *before, last = [f"line {n}" for n in lines] or [""]
-    return f"{', '.join(before)} and {last}" if before else last
-
-
 def _is_conditional(code: list[str], one: int, column: int, other: int) -> bool:
     """Return whether a line's column is under an `if` that does not contain another line of the same function."""
     text = Text("\n".join(code))
@@ -525,7 +412,7 @@ def _split_arguments(text: str) -> list[str]:
 
 
 FINDERS = {
-    **dict.fromkeys((Reason.kernel_timeout, Reason.timeout, Reason.build_timeout), (_find_endless_loop,)),
+    **dict.fromkeys((Reason.kernel_timeout, Reason.timeout, Reason.build_timeout), (find_endless_loop,)),
     **dict.fromkeys((Reason.barrier_divergence, Reason.warp_divergence), (_find_divergence,)),
     Reason.uninitialized: (_find_unset,),
     Reason.launch_error: (_find_launch_number,),

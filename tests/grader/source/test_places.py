@@ -80,7 +80,7 @@ def found(reason: Reason, message: str, source: str, line: int | None):
             "for (int i = 8; i < n; i -= 2)\n    y[i] = 1;\n",
             2,
             (1,),
-            "Check which values of `i`",
+            "`i -= 2` makes `i` smaller, so `i < n` always holds.",
         ),
         (Reason.timeout, "", PYTHON, 4, (3,), "changes `done`"),
         (
