@@ -13,6 +13,7 @@ import simt
 from grader.judging import compiler_messages
 from grader.judging.trial import Finding
 from grader.source import contract, overflow, places, syntax
+from grader.source.bounds import find_untested
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
 from grader.worker import claims, protocol
@@ -209,6 +210,8 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
         message = _advise_variable(message, line, source)
     if reason is Reason.int_overflow and line and (why := overflow.explain_overflow(source.text, line)):
         message = message.replace(WIDER, why)
+    if reason is Reason.out_of_bounds and line and find_untested(message, source.text.split("\n"), line):
+        message = message.removesuffix(CHECK_INDEX)
     if reason is Reason.uninitialized and line and places.has_setters(message, source.text, line):
         message = INITIALIZE.sub("", message)  # lines set the array, and not this element: which is what to look at
     if reason is Reason.launch_error and NAMES_DEVICE.search(message):
@@ -258,6 +261,7 @@ def _advise_atomic(message: str, line: int, source: Source) -> str:
 # The advice of simt on a race of a line with itself, which cannot know what is around the line.
 ONE_LINE = re.compile(r"Both are in this line: if it is in a loop, .*? before the write\.")
 WIDER = "Compute it in `size_t` or `long long`."  # simt's advice on an overflow, which is right for an index
+CHECK_INDEX = " Check the index before the access."  # simt's advice, where no test is known
 INITIALIZE = re.compile(r" Initialize it before the \w+\.")
 IN_ONE_WARP = re.compile(r"\bif\s*\(\s*threadIdx\.x\s*(?:<\s*(?:32|warpSize|WARP\w*)|<=\s*31)\s*\)")
 

@@ -1,0 +1,111 @@
+"""Is the part of an index named that no test keeps within its dimension, where other parts are tested?"""
+
+import pytest
+
+from grader.source.bounds import find_untested, split_index
+
+KERNEL = """__global__ void k(const float* x, float* y, int n, int C, int H, int W, int total) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= total) return;
+    const int px = i % W, py = i / W % H, c = i / W / H;
+    BEFORE
+    y[i] = ACCESS;
+}
+"""
+
+
+def find(before: str, access: str, element: int = 40):
+    message = (
+        f"Thread (1, 0, 0) of block (0, 0, 0) reads element {element} of `x`, which has 30 elements: past its end."
+    )
+    return find_untested(message, KERNEL.replace("BEFORE", before).replace("ACCESS", access).split("\n"), 6)
+
+
+@pytest.mark.parametrize(
+    "index, parts",
+    [
+        ("((n * C + c) * H + y) * W + x", [("x", "W"), ("y", "H"), ("c", "C"), ("n", "")]),
+        ("(int64_t)(row + r) * K + k0 + k", [("k0 + k", "K"), ("row + r", "")]),
+        ("n * C * P + c * P + p", [("p", "P"), ("c", "C"), ("n", "")]),
+        ("8 * w + k", [("k", "8"), ("w", "")]),
+        ("(y - 1) * W + x - 1", [("x - 1", "W"), ("y - 1", "")]),
+        ("i + 1", [("i + 1", "")]),
+        ("a * b + c * d + e", []),
+    ],
+)
+def test_the_parts_of_an_index(index, parts):
+    assert split_index(index) == parts
+
+
+@pytest.mark.parametrize(
+    "before, access, element, words, marked",
+    [
+        # one side of two
+        (
+            "const int qx = px + 1 - n, qy = py + 1 - n; if (qy < 0 || qx < 0) return;",
+            "x[(c * H + qy) * W + qx]",
+            40,
+            "Line 5 tests only whether `qy` and `qx` are below 0. They can also be too large: leave out the access "
+            "where `qy >= H || qx >= W`, too.",
+            5,
+        ),
+        (
+            "const int qx = px - n;",
+            "qx >= 0 ? x[c * W + qx] : 0.0f",
+            40,
+            "Line 6 tests only whether `qx` is below 0. It can also be too large: leave out the access where "
+            "`qx >= W`, too.",
+            6,
+        ),
+        (
+            "const int qx = px - 1, qy = py - 1;\n    const bool inside = qx < W && qy < H;",
+            "inside ? x[(c * H + qy) * W + qx] : 0.0f",
+            -3,
+            "Line 6 tests `qy < H`, but not whether `qy` and `qx` are below 0. They can be: leave out the access where "
+            "`qy < 0 || qx < 0`, too.",
+            6,
+        ),
+        # a part of the index
+        ("if (i < n)", "x[i + 1]", 40, "Line 5 tests `i < n`, but the index is `i + 1`. Test `i + 1 < n`.", 5),
+        ("if (px > 0)", "x[px - 2]", -1, "Line 5 tests `px > 0`, but the index is `px - 2`. Test `px - 2 > 0`.", 5),
+        (
+            "for (int k = 0; k < W; k += 4)",
+            "x[c * W + k + n]",
+            40,
+            "The loop in line 5 runs while `k < W`, but the index is `k + n`. Test `k + n < W`.",
+            6,
+        ),
+        # one dimension of two
+        (
+            "const int row = blockIdx.y * 4 + n, k0 = 4 * n;",
+            "row < H ? x[row * W + k0 + n] : 0.0f",
+            40,
+            "Line 6 tests `row < H`, but not `k0 + n`, which must be less than `W` as well. Test `k0 + n < W`, too.",
+            6,
+        ),
+    ],
+)
+def test_the_other_half_of_a_test(before, access, element, words, marked):
+    at = 6 + before.count("\n")
+    message = f"Thread (1, 0, 0) of block (0, 0, 0) reads element {element} of `x`, which has 30 elements."
+    code = KERNEL.replace("BEFORE", before).replace("ACCESS", access).split("\n")
+    place = find_untested(message, code, at)
+    assert place is not None
+    assert place.words == words.replace("Line 6", f"Line {at - 1 if 'inside' in before else 6}")
+    assert place.lines == (marked,)
+
+
+@pytest.mark.parametrize(
+    "before, access",
+    [
+        ("", "x[i]"),  # no test of the index but that of the total
+        ("if (px < 0 || px >= W) return;", "x[c * W + px]"),
+        ("", "x[(c * H + py) * W + px]"),  # remainders
+        ("const int q = min(px + n, W - 1); if (q < 0) return;", "x[c * W + q]"),
+        ("for (int ky = 0; ky < n; ++ky)", "x[(c * H + py + ky) * W + px]"),  # py + ky is in range, since py is
+        ("if (c < C)", "x[(c * H + py + n) * W + px + n]"),  # two parts without a test: which?
+        ("if (n > 0) { if (px >= n) return; }", "x[px + n * W]"),  # what leaves elsewhere proves nothing here
+    ],
+)
+def test_no_part_is_named_without_need(before, access):
+    assert find(before, access) is None
