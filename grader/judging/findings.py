@@ -13,9 +13,8 @@ import simt
 from grader.judging import compiler_messages
 from grader.judging.trial import Finding
 from grader.source import contract, overflow, places, syntax
-from grader.source.bounds import find_untested
 from grader.source.contract import Source
-from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason
+from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason, Stage, StageName, Status
 from grader.worker import claims, protocol
 from grader.worker.client import Gone, Late
 from grader.worker.protocol import Failure, Found, Note
@@ -210,8 +209,8 @@ def _of_kernel(failure: Failure, reason: Reason, source: Source, sources: list[d
         message = _advise_variable(message, line, source)
     if reason is Reason.int_overflow and line and (why := overflow.explain_overflow(source.text, line)):
         message = message.replace(WIDER, why)
-    if reason is Reason.out_of_bounds and line and find_untested(message, source.text.split("\n"), line):
-        message = message.removesuffix(CHECK_INDEX)
+    if line:
+        message = _drop_advice(message, reason, line, source)
     if reason is Reason.uninitialized and line and places.has_setters(message, source.text, line):
         message = INITIALIZE.sub("", message)  # lines set the array, and not this element: which is what to look at
     if reason is Reason.launch_error and NAMES_DEVICE.search(message):
@@ -241,6 +240,15 @@ UPDATE = re.compile(
 )
 
 
+def _drop_advice(message: str, reason: Reason, line: int, source: Source) -> str:
+    """Return the message without the general advice where a report gives the cause, as the source shows it."""
+    advice = ADVICE_WITHOUT_CAUSE.get(reason)
+    if advice is None or advice not in message:
+        return message
+    stage = Stage(name=StageName.correct, status=Status.failed, reason=reason, message=message)
+    return message.replace(advice, "") if places.find_place(stage, source.text, line) else message
+
+
 def _advise_atomic(message: str, line: int, source: Source) -> str:
     """Return the sentence on two threads that both add to one element in a line, with the advice that helps.
 
@@ -261,7 +269,11 @@ def _advise_atomic(message: str, line: int, source: Source) -> str:
 # The advice of simt on a race of a line with itself, which cannot know what is around the line.
 ONE_LINE = re.compile(r"Both are in this line: if it is in a loop, .*? before the write\.")
 WIDER = "Compute it in `size_t` or `long long`."  # simt's advice on an overflow, which is right for an index
-CHECK_INDEX = " Check the index before the access."  # simt's advice, where no test is known
+# simt's advice, by reason, which is left out where the source shows the cause
+ADVICE_WITHOUT_CAUSE = {
+    Reason.out_of_bounds: " Check the index before the access.",
+    Reason.division_by_zero: " Find out which size makes the divisor 0, or test it first.",
+}
 INITIALIZE = re.compile(r" Initialize it before the \w+\.")
 IN_ONE_WARP = re.compile(r"\bif\s*\(\s*threadIdx\.x\s*(?:<\s*(?:32|warpSize|WARP\w*)|<=\s*31)\s*\)")
 

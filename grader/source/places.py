@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from grader.source import divergence
 from grader.source.bounds import find_untested
 from grader.source.cpp import Text, closing
+from grader.source.divisors import find_zero_divisor
 from grader.source.loops import find_endless_loop
 from grader.source.place import LOOP, REACH, Place, body_of, join_lines
 from grader.verdict import Reason, Stage
@@ -417,6 +418,7 @@ FINDERS = {
     **dict.fromkeys((Reason.barrier_divergence, Reason.warp_divergence), (_find_divergence,)),
     Reason.uninitialized: (_find_unset,),
     Reason.out_of_bounds: (find_untested,),
+    Reason.division_by_zero: (find_zero_divisor,),
     Reason.launch_error: (_find_launch_number,),
     Reason.illegal_address: (_find_null_pointer,),
     Reason.crash: (_find_dereference,),

@@ -73,7 +73,7 @@ def test_the_sentence_and_the_hint_are_of_one_kind():
         source = contract.Source(Path("conv2d.py"), f'code = """{code}"""\n', "")
         found = protocol.Found(
             check="int_overflow", message=f"Thread (0, 0, 0): this addition overflows. {findings.WIDER}",
-            kernel="dots", source="cuda_sources", line=5, block=(0, 0, 0), thread=(0, 0, 0),
+            kernel="dots", source="cuda_sources", line=5, block=[0, 0, 0], thread=[0, 0, 0],
         )  # fmt: skip
         finding = findings.of_check(found, source, [{"cuda_sources": code}], "one")
         assert finding.message.endswith(advice) or f"overflows. {advice}" in finding.message
