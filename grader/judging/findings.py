@@ -272,6 +272,9 @@ WIDER = "Compute it in `size_t` or `long long`."  # simt's advice on an overflow
 # simt's advice, by reason, which is left out where the source shows the cause
 ADVICE_WITHOUT_CAUSE = {
     Reason.out_of_bounds: " Check the index before the access.",
+    Reason.stack_overflow: (
+        " A recursion needs an end that each thread reaches; a large array belongs in shared or global memory."
+    ),
     Reason.division_by_zero: " Find out which size makes the divisor 0, or test it first.",
 }
 INITIALIZE = re.compile(r" Initialize it before the \w+\.")

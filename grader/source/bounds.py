@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.source.cpp import Function, Text, closing, split
@@ -36,7 +36,7 @@ class Test:
         return f"{self.left} {self.relation} {self.right}"
 
 
-def find_untested(message: str, code: list[str], line: int) -> Place | None:
+def find_untested(message: str, code: Sequence[str], line: int) -> Place | None:
     """Return the test before an access out of bounds that lacks its other half, or another part of the index; None
     where there is no such test, or nothing is left to test.
     """

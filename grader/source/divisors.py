@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from grader.source.cpp import Function, Text, closing
 from grader.source.place import Place
@@ -13,7 +14,7 @@ SIMPLE = r"[A-Za-z_]\w*(?:\.\w+\(\w*\))?|\d+"  # a name, a number, or the size o
 NEVER_ZERO = re.compile(r"(?:block|grid)Dim\b|warpSize\b|sizeof\b")
 
 
-def find_zero_divisor(message: str, code: list[str], line: int) -> Place | None:
+def find_zero_divisor(message: str, code: Sequence[str], line: int) -> Place | None:
     """Return the line that computes the divisor of a line's division, and how it becomes 0; None if unknown."""
     text = Text("\n".join(code))
     function = text.around(line)

@@ -12,6 +12,7 @@ from grader.source.cpp import Text, closing
 from grader.source.divisors import find_zero_divisor
 from grader.source.loops import find_endless_loop
 from grader.source.place import LOOP, REACH, Place, body_of, join_lines
+from grader.source.recursion import find_stack_use
 from grader.verdict import Reason, Stage
 
 MOST_AROUND = 30  # statements around a line that are looked at, the innermost
@@ -419,6 +420,7 @@ FINDERS = {
     Reason.uninitialized: (_find_unset,),
     Reason.out_of_bounds: (find_untested,),
     Reason.division_by_zero: (find_zero_divisor,),
+    Reason.stack_overflow: (find_stack_use,),
     Reason.launch_error: (_find_launch_number,),
     Reason.illegal_address: (_find_null_pointer,),
     Reason.crash: (_find_dereference,),

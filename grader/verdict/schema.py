@@ -179,10 +179,7 @@ EXPLANATIONS: dict[Reason, str] = {
     Reason.out_of_bounds: "A kernel accessed memory outside a tensor.",
     Reason.illegal_address: "A kernel accessed an address that belongs to no tensor.",
     Reason.misaligned: "A kernel accessed an address that is not a multiple of the size it reads or writes there.",
-    Reason.stack_overflow: (
-        "A kernel used more stack than a thread has: look for a recursion that does not reach its end, or a huge local "
-        "array."
-    ),
+    Reason.stack_overflow: "A kernel used more stack than a thread has.",
     Reason.division_by_zero: "A kernel divided an integer by zero.",
     Reason.barrier_divergence: "Some threads of a block never reach a __syncthreads() at which the others wait.",
     Reason.warp_divergence: "Some lanes named in a warp operation's mask never reach it.",

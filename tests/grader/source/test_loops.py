@@ -55,7 +55,7 @@ def test_why_a_loop_does_not_end(head, why):
 )
 def test_no_reason_is_made_up(head):
     assert SAYS_NOTHING in find(f"{head} {{\n    y[i] = 1;\n}}").words
-    assert find_endless_loop("", f"{head} {{\n    y[i] = 1;\n}}".split("\n"), 0) is None
+    assert find_endless_loop("", [f"{head} {{", "    y[i] = 1;", "}"], 0) is None
 
 
 def test_another_change_in_the_body_is_seen():
