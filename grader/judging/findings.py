@@ -12,7 +12,7 @@ import msgspec
 import simt
 from grader.judging import compiler_messages
 from grader.judging.trial import Finding
-from grader.source import contract, overflow, places, syntax
+from grader.source import contract, cpp, divergence, overflow, places, syntax
 from grader.source.contract import Source
 from grader.verdict import EXPLANATIONS, Evidence, Launch, Reason, Stage, StageName, Status
 from grader.worker import claims, protocol
@@ -239,6 +239,12 @@ UPDATE = re.compile(
     r"(?:(?P<sign>[+-])=|=\s*(?P=target)\s*[+-])(?P<rest>[^;]*)"
 )
 
+# `bins[k]++;` or `++*count;`
+INCREMENT = re.compile(
+    r"(?:^|[;{})]|\belse\b)\s*(?P<sign>\+\+|--)?\s*(?P<target>(?P<name>[A-Za-z_]\w*)\s*\[[^=;]*\]|\*\s*[A-Za-z_]\w*)\s*"
+    r"(?(sign)|(?:\+\+|--))\s*;"
+)
+
 
 def _drop_advice(message: str, reason: Reason, line: int, source: Source) -> str:
     """Return the message without the general advice where a report gives the cause, as the source shows it."""
@@ -255,10 +261,11 @@ def _advise_atomic(message: str, line: int, source: Source) -> str:
     A barrier does not order them: each reads and writes in the same statement. Empty for any other race, also for
     `s[t] += s[t + k]`, which reads other elements of the same array.
     """
-    places, update = BOTH_LINES.search(message), UPDATE.search(source.line(line).split("//")[0])
+    code = source.line(line).split("//")[0]
+    places, update = BOTH_LINES.search(message), UPDATE.search(code) or INCREMENT.search(code)
     if places is None or update is None or int(places[1]) != line:
         return ""
-    if re.search(rf"\b{update['name']}\b", update["rest"]):
+    if re.search(rf"\b{update['name']}\b", update.groupdict().get("rest", "")):
         return ""
     target = " ".join(update["target"].split())
     pointer = target[1:].strip() if target.startswith("*") else f"&{target}"
@@ -277,6 +284,7 @@ ADVICE_WITHOUT_CAUSE = {
     ),
     Reason.division_by_zero: " Find out which size makes the divisor 0, or test it first.",
 }
+IN_A_LOOP = re.compile(r" If the line is in a loop and each pass writes( other elements, put .*? and the next\.)")
 INITIALIZE = re.compile(r" Initialize it before the \w+\.")
 IN_ONE_WARP = re.compile(r"\bif\s*\(\s*threadIdx\.x\s*(?:<\s*(?:32|warpSize|WARP\w*)|<=\s*31)\s*\)")
 
@@ -287,11 +295,24 @@ def _advise_variable(message: str, line: int, source: Source) -> str:
     A barrier at the end of the loop's body does not help where one is there already, nor under an `if` that one warp
     enters alone.
     """
+    text = cpp.Text(source.text)
+    function = text.around(line)
     around = places.find_around(source.text, line)
     loops = [one for one in around if places.LOOP.search(one.head)]
-    if not ONE_LINE.search(message) or not loops:
+    if function is None or not (loops or function.kernel):  # a helper may be called in a loop
         return message
-    if "__syncthreads" in loops[-1].body:
+    if not ONE_LINE.search(message):
+        loop = f"If each pass of the loop in line {loops[-1].line} writes" if loops else ""
+        return IN_A_LOOP.sub(f" {loop}\\1" if loop else "", message)
+    if not loops:
+        advice = "Both are in this line: keep what is read in a variable, and put a `__syncthreads()` before the write."
+    elif divergence.find_uneven_loop(text, function, text.start(line)):
+        advice = (
+            "Both are in this line, and the threads make different numbers of passes of the loop in line "
+            f"{loops[-1].line}, so that no barrier can order them there. Give each thread elements of its own, or use "
+            "an atomic operation."
+        )
+    elif "__syncthreads" in loops[-1].body:
         advice = (
             "Both are in this line, and the barrier of the loop orders one pass and the next, but not the threads "
             "within a pass. Read into a variable first, then call `__syncthreads()` outside of any `if`, then write; "
@@ -303,7 +324,10 @@ def _advise_variable(message: str, line: int, source: Source) -> str:
             "write, and call `__syncwarp()` again."
         )
     else:
-        return message
+        advice = (
+            f"Both are in this line: end the body of the loop in line {loops[-1].line} with a `__syncthreads()`, "
+            "outside of any `if`."
+        )
     return ONE_LINE.sub(advice, message)
 
 

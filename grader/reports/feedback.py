@@ -453,7 +453,7 @@ def _unmarked(code: Code) -> Code:
 
 # whose messages name the line of another thread
 MEETINGS = {Reason.race, Reason.barrier_divergence, Reason.warp_divergence}
-LINE = re.compile(r"\bline (\d+)\b")
+LINE = re.compile(r"(?<!\bloop in )\bline (\d+)\b")  # of an access or a barrier
 REACH = 12  # lines
 
 

@@ -62,7 +62,7 @@ def test_another_change_in_the_body_is_seen():
     """Is nothing certain of a loop whose body changes the variable too, or leaves the loop?"""
     assert SAYS_NOTHING in find("for (int i = 0; i < n; i = i % n) {\n    ++i;\n}").words
     left = "for (int i = n; i > 0; ++i) {\n    if (x[i]) break;\n}"
-    assert "makes `i` larger" in find(left).words and find_endless_loop("", left.split("\n"), 0) is None
+    assert "makes `i` larger" in find(left).words and find_endless_loop("", [*left.split("\n")], 0) is None
 
 
 def test_a_body_without_braces_may_be_a_loop():
