@@ -18,13 +18,37 @@ ASSIGNED = re.compile(
 BRANCH = re.compile(r"\b(?:if|switch)\b|\?")
 
 
-def find_differing(text: Text, kernel: Function) -> set[str]:
-    """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such."""
+def find_differing(text: Text, kernel: Function, in_warp: bool = False) -> set[str]:
+    """Return the names whose values may differ between a block's threads: computed from threadIdx, or from such.
+
+    in_warp: between the lanes of a warp, which have the same threadIdx.x / 32.
+    """
     found = {"threadIdx"}
-    assigned = find_assignments(text.body(kernel))
+    body = text.body(kernel)
+    assigned = find_assignments(_drop_warp_numbers(body, text) if in_warp else body)
     while new := {name for name, value in assigned if name not in found and _mentions(value, found)}:
         found |= new
     return found
+
+
+def is_of_a_warp(line: str) -> bool:
+    """Return whether what all must reach in a line of code is for the lanes of a warp, as a shuffle is."""
+    return "__syncthreads" not in line
+
+
+def _drop_warp_numbers(code: str, text: Text) -> str:
+    """Return code in which each number divided by 32 is replaced by 0."""
+    names = re.findall(r"(?:\bconst(?:expr)?\s+\w+\s+|#define\s+)(\w+)\s*=?\s*32\b", text.code)
+    divided = re.compile(rf"\s*(?:/\s*(?:{'|'.join(['32', 'warpSize', *names])})\b|>>\s*5\b)")
+    for division in reversed(list(divided.finditer(code))[:MOST_PLACES]):
+        begin, depth = division.start(), 0
+        for at in range(division.start() - 1, -1, -1):  # back to the start of what is divided
+            depth += (code[at] in ")]") - (code[at] in "([")
+            if depth < 0 or (depth == 0 and not re.match(r"[\w.)\]\[(]", code[at])):
+                break
+            begin = at
+        code = code[:begin] + "0" + code[division.end() :]
+    return code
 
 
 def find_assignments(body: str) -> list[tuple[str, str]]:
@@ -57,9 +81,14 @@ def is_conditional(text: Text, caller: Function, at: int, differing: Set[str]) -
     return any(_mentions(code, differing) for code in conditions if BRANCH.search(code))
 
 
-def find_early_returns(text: Text, kernel: Function, line: int, lines: Iterable[int]) -> list[int]:
-    """Return those of the lines, before a line, where threads return under a condition that they decide differently."""
-    differing = find_differing(text, kernel)
+def find_early_returns(
+    text: Text, kernel: Function, line: int, lines: Iterable[int], in_warp: bool = False
+) -> list[int]:
+    """Return those of the lines, before a line, where threads return under a condition that they decide differently.
+
+    in_warp: that the lanes of one warp decide differently.
+    """
+    differing = find_differing(text, kernel, in_warp)
     code = text.code.split("\n")
     returns = [(n, match) for n in lines if n < line and (match := re.search(r"\breturn\b\s*;", code[n - 1]))]
     return [
@@ -67,9 +96,12 @@ def find_early_returns(text: Text, kernel: Function, line: int, lines: Iterable[
     ]
 
 
-def find_uneven_loop(text: Text, caller: Function, at: int) -> int:
-    """Return the line of the loop around an offset of which the threads run different numbers of passes, or 0."""
-    differing = find_differing(text, caller)
+def find_uneven_loop(text: Text, caller: Function, at: int, in_warp: bool = False) -> int:
+    """Return the line of the loop around an offset of which the threads run different numbers of passes, or 0.
+
+    in_warp: of which the lanes of one warp do.
+    """
+    differing = find_differing(text, caller, in_warp)
     for begin, end in reversed(text.heads(caller, at)):
         loop = re.compile(r"\b(?:for|while)\s*\(").search(text.code, begin, end)
         if loop and _mentions(text.code[loop.end() : closing(text.code, loop.end() - 1)], differing):

@@ -13,6 +13,7 @@ from grader.source.divergence import (
     find_differing,
     find_early_returns,
     is_conditional,
+    is_of_a_warp,
 )
 from grader.source.place import Place, join_lines
 from grader.source.places import explain_return
@@ -41,7 +42,8 @@ def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) 
         used = _find_sources(text, around, line)
         sets = [n for n in own if used & _find_set_names(text, n)]
         there = text.code.split("\n")[line - 1]
-        early = find_early_returns(text, around, line, own) if re.search(ALL_CALL, there) else []
+        meets = re.search(ALL_CALL, there)
+        early = find_early_returns(text, around, line, own, is_of_a_warp(there)) if meets else []
         if early:
             return Place(explain_return(early, line, there), tuple(early), True)
         words = f"Line {line} was given to you; what it uses comes from your part of `{around.name}`, {_range(own)}."
@@ -86,9 +88,11 @@ def _explain_calls(
 ) -> Place:
     lines = sorted({text.line(at) for at in calls})
     marked, why = tuple(lines) if len(lines) == 1 else (), f"You call `{helper.name}`, which holds line {line}, "
-    if caller and re.search(ALL_CALL, text.code.split("\n")[line - 1]):
-        differing = find_differing(text, caller)
-        early = find_early_returns(text, caller, max(lines), _find_own(text, caller, given))
+    there = text.code.split("\n")[line - 1]
+    if caller and re.search(ALL_CALL, there):
+        in_warp = is_of_a_warp(there)
+        differing = find_differing(text, caller, in_warp)
+        early = find_early_returns(text, caller, max(lines), _find_own(text, caller, given), in_warp)
         apart = sorted({text.line(at) for at in calls if is_conditional(text, caller, at, differing)})
         must = f"`{helper.name}` must be called by all threads, but"
         if early:

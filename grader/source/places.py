@@ -78,12 +78,13 @@ def _find_diverging_path(code: list[str], line: int) -> Place | None:
     else:
         kernels = [one for one in text.functions.values() if one.kernel]
         paths = [(one, at) for one in kernels for at in divergence.find_calls(text, around, one)]
+    in_warp = divergence.is_of_a_warp(code[line - 1])
     for kernel, at in paths:
         to = text.line(at)
         before = range(text.line(kernel.start), to)
-        if early := divergence.find_early_returns(text, kernel, to, before):
+        if early := divergence.find_early_returns(text, kernel, to, before, in_warp):
             return Place(explain_return(early, to, code[line - 1]), tuple(early), True)
-        if loop := divergence.find_uneven_loop(text, kernel, at):
+        if loop := divergence.find_uneven_loop(text, kernel, at, in_warp):
             what, move = f"waits for all threads in line {line}", "Move that out of the loop"
             if not around.kernel:
                 what, move = (

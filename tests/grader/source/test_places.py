@@ -314,6 +314,8 @@ OTHER_BLOCK = "block (1, 0, 0) writes in line 2. Blocks run in any order. Read i
         ("loss[0] += s[t];  // the sum", "&loss[0]"),
         ("if (t) { *loss -= 1; }", "loss"),
         ("*loss = *loss + s[t];", "loss"),
+        ("loss[int(s[t])]++;", "&loss[int(s[t])]"),
+        ("if (t < 9) ++*loss;", "loss"),
     ],
 )
 def test_threads_that_add_to_one_element_are_told_of_atomic_add(statement, pointer, where):
@@ -376,9 +378,32 @@ SECOND = """__global__ void k(const float* x, float* y, int n) {
 """
 
 
+WARPS = """constexpr int WARP = 32;
+__global__ void k(const float* x, float* y, int n) {
+    const int lane = threadIdx.x % 32, row = NUMBER;
+    if (row >= n) return;
+    for (int c = START; c < n; c += 32) {
+        float v = x[c];
+        for (int d = 16; d > 0; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);
+    }
+    __syncthreads();
+}
+"""
+
+
+def warps(number: str, start: str = "lane") -> str:
+    return WARPS.replace("NUMBER", number).replace("START", start)
+
+
 @pytest.mark.parametrize(
     "source, line, marked, says",
     [
+        # a whole warp returns: its shuffles lack no lane, the barrier of the block does
+        (warps("blockIdx.x * 8 + threadIdx.x / 32"), 7, (7,), "different numbers of passes of the loop in line 5"),
+        (warps("(blockIdx.x * 8 + (int)threadIdx.x) / WARP"), 7, (7,), "passes of the loop in line 5"),
+        (warps("threadIdx.x >> 5"), 7, (7,), "passes of the loop in line 5"),
+        (warps("blockIdx.x * 8 + threadIdx.x / 32"), 9, (4,), "Line 4 lets some threads return before the barrier"),
+        (warps("blockIdx.x * 8 + threadIdx.x / 16"), 7, (4,), "Line 4 lets some threads return before the shuffle"),
         (SECOND.replace("SPACE", "i").replace("HEAD", "if (i >= n) return;"), 7, (3,), "Line 3 lets some threads"),
         (
             SECOND.replace("SPACE", "i").replace("HEAD", "int i2(min(i, n)); if (i2 >= n) return;"),
@@ -411,6 +436,7 @@ def test_a_loop_that_all_threads_run_alike_is_not_blamed():
     stage = Stage(name=StageName.correct, status=Status.failed, reason=Reason.barrier_divergence, message="line 12")
     assert places.find_place(stage, source, 12) is None and places.find_place(stage, source, 3) is None
     assert found(Reason.barrier_divergence, "line 7", declared, 7) is None
+    assert found(Reason.warp_divergence, "line 7", warps("threadIdx.x / WARP", "0"), 7) is None
 
 
 TILES = """__global__ void k(const float* x, float* y, int n) {
@@ -481,7 +507,24 @@ BOTH_HERE = (
     [
         (LOOPED, 3, "Read into a variable first, then call `__syncthreads()`", "end the loop's body"),
         (IN_A_WARP, 4, "call `__syncwarp()`, write, and call `__syncwarp()` again", "__syncthreads"),
-        (LOOPED.replace("__syncthreads();", ""), 3, "end the loop's body", "__syncwarp"),
+        (
+            LOOPED.replace("__syncthreads();", ""),
+            3,
+            "Both are in this line: end the body of the loop in line 2 with a `__syncthreads()`, outside of any `if`.",
+            "__syncwarp",
+        ),
+        (
+            LOOPED.replace("__syncthreads();", "").replace("d = 1", "d = threadIdx.x"),
+            3,
+            "make different numbers of passes of the loop in line 2, so that no barrier can order them there.",
+            "__sync",
+        ),
+        (
+            "if (t < 32) s[t] += s[t + 1];",
+            2,
+            "Both are in this line: keep what is read in a variable, and put a `__syncthreads()` before the write.",
+            "loop",
+        ),
     ],
 )
 def test_a_line_that_races_with_itself(statement, line, says, leaves_out):
@@ -494,7 +537,26 @@ def test_a_line_that_races_with_itself(statement, line, says, leaves_out):
         kernel="k", source="cuda_sources", line=line, block=[0, 0, 0], thread=[0, 0, 0],
     )  # fmt: skip
     message = findings.of_check(finding, source, [{"cuda_sources": code}], None).message
-    assert says in message and leaves_out not in message
+    assert says in message and leaves_out not in message and " else " not in message
+
+
+def test_two_writes_in_a_line():
+    """Is a loop mentioned only where there is one?"""
+    once = "the same block writes in line {} without a barrier in between. Give each thread an element of its own."
+    loop = (
+        " If the line is in a loop and each pass writes other elements, put a `__syncthreads()` between one pass and "
+        "the next."
+    )
+    assert "loop" not in race_in("s[0] = t;", once.format(2) + loop)
+    looped = "for (int d = 1; d < 32; d *= 2) {\n    s[d] = t;\n  }"
+    code = f"__global__ void k(float* loss, float* s, int t) {{\n  {looped}\n}}\n"
+    source = contract.Source(Path("k.py"), f'code = """{code}"""\n', "")
+    finding = protocol.Found(
+        check="race", message=f"Thread (0, 0, 0) writes element 0 of `s`, which thread 2 of {once.format(3)}{loop}",
+        kernel="k", source="cuda_sources", line=3, block=[0, 0, 0], thread=[0, 0, 0],
+    )  # fmt: skip
+    message = findings.of_check(finding, source, [{"cuda_sources": code}], None).message
+    assert "If each pass of the loop in line 2 writes other elements, put a `__syncthreads()` between" in message
 
 
 LOOK_BACK = """__global__ void scan(const float* x, float* y, volatile float* sums, volatile int* flags) {
