@@ -131,7 +131,10 @@ def details(stage: Stage, others: Sequence[Stage] = ()) -> RenderableType:
 
 
 # What the checks find that explains a NaN: it is then no result of a large exponent or of a division by 0.
-UNSET = {Reason.race, Reason.uninitialized, Reason.schedule_dependent}
+UNSET = {
+    *(Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.out_of_bounds, Reason.illegal_address),
+    *(Reason.warp_divergence, Reason.barrier_divergence),
+}
 
 
 def advice(stage: Stage, others: Sequence[Stage] = ()) -> str:

@@ -187,8 +187,9 @@ def test_progress_prints_nothing_without_a_terminal():
 
 
 def test_a_nan_that_the_checks_explain_is_not_looked_for_in_exp():
-    """Is the advice on exp and division left out where a race or memory without a value explains the NaN?"""
+    """Is the advice on exp and division left out where a race or memory that holds anything explains the NaN?"""
     nan = Stage(name=StageName.correct, status=Status.failed, reason=Reason.non_finite, message="The output is NaN.")
-    unset = Stage(name=StageName.safe, status=Status.failed, reason=Reason.uninitialized, message="It was never set.")
     assert "exp of a large number" in terminal.advice(nan, [nan])
-    assert terminal.advice(nan, [nan, unset]) == ""
+    for reason in (Reason.uninitialized, Reason.out_of_bounds, Reason.warp_divergence):
+        found = Stage(name=StageName.safe, status=Status.failed, reason=reason, message="Thread (0, 0, 0) reads it.")
+        assert terminal.advice(nan, [nan, found]) == ""
