@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -438,8 +440,33 @@ def of_difference(difference: Difference, launches: Sequence[protocol.Launch] = 
         "detail",
         "wrong",
     )
-    evidence = Evidence(**{name: getattr(difference, name) for name in fields}, launches=of_launches(launches))
+    made = of_launches(launches)
+    difference = _name_uncovered(difference, made)
+    evidence = Evidence(**{name: getattr(difference, name) for name in fields}, launches=made)
     return Finding(Reason(difference.reason), difference.message, [evidence])
+
+
+TAIL = re.compile(r"\belements ([\d,]{1,18}) and up")
+
+
+def _name_uncovered(difference: Difference, launches: Sequence[Launch]) -> Difference:
+    """Return the difference with the blocks that end where its wrong elements begin, if a launch has such ones."""
+    tail = TAIL.search(difference.pattern or "")
+    if tail is None or difference.pattern is None:
+        return difference
+    first = int(tail[1].replace(",", ""))
+    for launch in reversed(launches):
+        (blocks, *others), threads = launch.grid, math.prod(launch.block)
+        if others == [1, 1] and threads > 1 and blocks * threads == first:
+            the = (
+                f"the only block, of {threads:,} threads"
+                if blocks == 1
+                else f"the {blocks:,} blocks of {threads:,} threads"
+            )
+            pattern = difference.pattern.replace(tail[0], f"{tail[0]}, past {the}")
+            message = difference.message.replace(difference.pattern, pattern)
+            return dataclasses.replace(difference, pattern=pattern, message=message)
+    return difference
 
 
 LAUNCHES = 16  # kept in the evidence

@@ -128,9 +128,7 @@ def _flat(bad: torch.Tensor, count: int) -> str | None:
     first, last = int(which[0]), int(which[-1])
     if last - first + 1 == count and count > 1:
         if last == n - 1:
-            block = next((b for b in BLOCKS if first % b == 0 and first > 0), None)
-            after = f", after the last full block of at most {block}" if block and count < block else ""
-            return f"elements {first:,} and up{after}"
+            return f"elements {first:,} and up"
         return f"first {count:,} elements" if first == 0 else f"elements {first:,} to {last:,}"
     if count > 2:
         step = int(which[1]) - first

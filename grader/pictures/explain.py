@@ -26,7 +26,6 @@ _MISALIGNED = re.compile(
     r"(reads|writes|updates atomically) (\d+) bytes at once of (`\w+`|[\w ]+), at an address .*? begins at byte "
     r"(\d+) of (\d+), (\d+) bytes past a multiple"
 )
-_BLOCK = re.compile(r"last full block of at most (\d+)")  # as grader.judging.pattern words it
 _VALUES = {
     *(Reason.wrong_values, Reason.non_finite, Reason.not_written, Reason.low_precision, Reason.constant_output),
     *(
@@ -72,8 +71,6 @@ def _wrong(evidence: Evidence) -> list[Picture]:
     borders: dict[str, Any] = next(
         (found for launch in reversed(evidence.launches) if (found := _borders(launch, shape))), {}
     )
-    if not borders and (block := _BLOCK.search(evidence.pattern or "")):
-        borders = {"block": int(block[1])}
     try:
         what = f"the gradient of {evidence.gradient}" if evidence.gradient else "the output"
         return [error_map(evidence.wrong, pattern=evidence.pattern, what=what, **borders)]

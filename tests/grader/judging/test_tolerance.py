@@ -6,10 +6,11 @@ import warnings
 import pytest
 import torch
 
-from grader.judging import tolerance
+from grader.judging import findings, tolerance
 from grader.judging.cores import one_core
 from grader.paths import KERNELS_REF
 from grader.problems import problem
+from grader.worker import protocol
 from tests.grader.judging import numerics
 
 NAMES = problem.names()
@@ -197,7 +198,7 @@ PATTERNS = {
     "every 2nd row from 1, zero": put(0, ALL, ALL, slice(1, None, 2)),
     "every 5th element from 4, zero": put_flat(0, slice(4, None, 5)),
     "every 32nd element from 31, zero": put_flat(0, slice(31, None, 32)),
-    "elements 11,264 and up, after the last full block of at most 1024, zero": put_flat(0, slice(11264, None)),
+    "elements 11,264 and up, zero": put_flat(0, slice(11264, None)),
     "the border, zero": border,
     "a single element": put(7.0, 1, 2, 3, 4),
     "only channel 3, off by 2": lambda g: g + 2 * (torch.arange(6) == 3).view(6, 1, 1),
@@ -517,3 +518,23 @@ def test_small_outputs_are_compared_on_one_core_and_the_threads_come_back():
     with pytest.raises(ZeroDivisionError), one_core(10):
         raise ZeroDivisionError
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    "grid, block, pattern",
+    [
+        ((2, 1, 1), (128, 1, 1), "elements 256 and up, past the 2 blocks of 128 threads, zero"),
+        ((1, 1, 1), (16, 16, 1), "elements 256 and up, past the only block, of 256 threads, zero"),
+        ((4, 1, 1), (128, 1, 1), "elements 256 and up, zero"),
+        ((2, 2, 1), (64, 1, 1), "elements 256 and up, zero"),
+    ],
+)
+def test_a_tail_that_no_block_covers(grid, block, pattern):
+    """Are the launch's own blocks named, and none where they do not end where the wrong elements begin?"""
+    expected = torch.arange(1.0, 301.0).view(10, 30)
+    got = expected.clone()
+    got.view(-1)[256:] = 0
+    difference = tolerance.compare(got, expected.double(), expected)
+    assert difference is not None
+    finding = findings.of_difference(difference, [protocol.Launch("k", grid, block)])
+    assert finding.evidence[0].pattern == pattern and f"({pattern})" in finding.message
