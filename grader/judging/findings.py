@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SENTENCE = 400  # characters of a message that a sentence shows; the evidence has the whole message
 BUILD_REASONS = {Reason.no_compiler, *map(Reason, claims.BUILD_REASONS)}
 KERNEL_TEXT = 4 * SENTENCE  # characters of a message about a kernel
+LONGEST_LINE = 500  # characters that are looked at: patterns may take the square of a line's length
 MOST_MOVED = 20  # lines that a message names and that are looked up in the file
 FULL_DISK = 64 << 20  # bytes free, with fewer of which no build succeeds
 UNUSABLE_CACHE = "The folder for built extensions"  # begins simt's message
@@ -254,7 +255,8 @@ def _drop_advice(message: str, reason: Reason, line: int, source: Source) -> str
     if advice is None or advice not in message:
         return message
     stage = Stage(name=StageName.correct, status=Status.failed, reason=reason, message=message)
-    return message.replace(advice, "") if places.find_place(stage, source.text, line) else message
+    short = "\n".join(one[:LONGEST_LINE] for one in source.text.split("\n"))
+    return message.replace(advice, "") if places.find_place(stage, short, line) else message
 
 
 def _advise_atomic(message: str, line: int, source: Source) -> str:

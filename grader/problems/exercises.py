@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import re
 import tomllib
 from collections.abc import Sequence
@@ -128,7 +129,7 @@ def given_lines(text: str, exercise: str) -> set[int]:
         return set()
     if len(lines) > MOST_ALIGNED:
         return {number for number, line in enumerate(lines, 1) if line in stub}
-    own, steps = _align(stub, lines)
+    own, steps = _align(tuple(stub), tuple(lines))
     return {own[at] for tag, _, _, begin, end in steps if tag == "equal" for at in range(begin, end)}
 
 
@@ -137,7 +138,8 @@ def _read_stub(exercise: str) -> list[str]:
     return [line for line in (_make_skeleton(exercise) or "").splitlines() if line.strip()]
 
 
-def _align(stub: list[str], lines: list[str]) -> tuple[list[int], Sequence[tuple[str, int, int, int, int]]]:
+@functools.lru_cache(maxsize=4)  # a report asks several times
+def _align(stub: tuple[str, ...], lines: tuple[str, ...]) -> tuple[list[int], Sequence[tuple[str, int, int, int, int]]]:
     """Return the numbers of the lines that are not blank, and the steps from the skeleton to them, as of difflib.
 
     A line that was moved is not one of the skeleton's: `if (i >= n) return;` above a barrier is another statement than
@@ -181,7 +183,7 @@ def _find_missing(text: str, exercise: str) -> list[tuple[int, str, list[str]]]:
     stub, lines = _read_stub(exercise), split_lines(text)
     if len(lines) > MOST_ALIGNED or not outside_places(text, exercise):
         return []
-    own, steps = _align(stub, lines)
+    own, steps = _align(tuple(stub), tuple(lines))
     found = []
     for tag, first, last, begin, end in steps:
         if tag == "equal":

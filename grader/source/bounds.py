@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from grader.source.cpp import Function, Text, closing, split
-from grader.source.divergence import find_assignments
+from grader.source.divergence import MOST_PLACES, find_assignments
 from grader.source.place import Place, join_lines
 
 ACCESS = re.compile(r"(?:reads|writes|updates atomically) (?:element (-?)\d+|\d+ bytes at once) of `(\w+)`")
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 CAST = re.compile(r"\(\s*(?:u?int(?:64|32)_t|size_t|long long|long|int|unsigned)\s*\)")
+LONGEST = 500  # characters of an expression that is looked at: brackets may take the square of their number
 GUARD = re.compile(r"\bif\s*\(")
 LEAVES = re.compile(r"\s*\{?\s*(?:return\b[^;]*|continue|break)\s*;")
 RELATION = re.compile(r"(?P<left>[^<>=!?]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<right>[^<>=!?]+)")
@@ -59,7 +60,9 @@ def _find_indices(text: Text, line: int, array: str) -> Iterator[tuple[str, int]
     begin = text.start(line, 0)
     end = text.code.find("\n", begin)
     for match in re.compile(rf"(?<![\w.]){array}\s*\[").finditer(text.code, begin, end if end >= 0 else len(text.code)):
-        yield text.code[match.end() : closing(text.code, match.end() - 1)], match.start()
+        index = text.code[match.end() : closing(text.code, match.end() - 1)]
+        if len(index) <= LONGEST:
+            yield index, match.start()
 
 
 # --- the parts of an index -------------------------------------------------------------------------------------------
@@ -91,6 +94,8 @@ def split_index(index: str) -> list[tuple[str, str]]:
 
 def _strip(expression: str) -> str:
     """Return an expression without casts, and without brackets around the whole of it."""
+    if len(expression) > LONGEST:
+        return expression
     expression = " ".join(CAST.sub("", expression).split())
     while expression.startswith("(") and closing(expression, 0) == len(expression) - 1:
         expression = expression[1:-1].strip()
@@ -122,7 +127,7 @@ def _split_factors(term: str) -> list[str]:
 def _find_tests(text: Text, function: Function, at: int) -> Iterator[Test]:
     """Yield the comparisons that are true at an offset: of what encloses it, and of what leaves before it."""
     heads = text.heads(function, at)
-    for guard in GUARD.finditer(text.code, function.start, at):
+    for guard in list(GUARD.finditer(text.code, function.start, at))[-MOST_PLACES:]:
         end = closing(text.code, guard.end() - 1)
         if LEAVES.match(text.code, end + 1) and set(text.heads(function, guard.start())) <= set(heads):
             for part in re.split(r"\|\|", text.code[guard.end() : end]):

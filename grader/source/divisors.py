@@ -49,7 +49,9 @@ def _find_divisors(text: Text, function: Function, line: int) -> list[str]:
         else:
             name = re.match(r"[\w.]+(?:\[[^\]]*\])?", rest)
             divisor = name[0] if name and not rest[name.end() :].startswith("(") else ""
-        is_float = re.search(rf"\b(?:float|double|__half)\s[^;]*\b{re.escape(divisor)}\s*[=;,]", text.body(function))
+        is_float = re.search(
+            rf"\b(?:float|double|__half)\s[^;]{{0,200}}\b{re.escape(divisor)}\s*[=;,]", text.body(function)
+        )
         kinds = [kind for kind, name in function.parameters if name == divisor]
         if (
             divisor
@@ -88,7 +90,7 @@ def _explain_zero(value: str) -> str:
     if found := re.fullmatch(rf"({SIMPLE})\s*/\s*({SIMPLE})", value):
         less = found[2] if found[2].isdigit() else f"`{found[2]}`"
         return f"rounds down to 0 where `{found[1]}` is less than {less}"
-    if found := re.fullmatch(rf"({SIMPLE})\s*>>\s*(\d+)", value):
+    if found := re.fullmatch(rf"({SIMPLE})\s*>>\s*([0-9][0-9]?)", value):
         return f"rounds down to 0 where `{found[1]}` is less than {1 << min(int(found[2]), 62)}"
     if found := re.fullmatch(rf"({SIMPLE})\s*-\s*({SIMPLE})", value):
         equal = found[2] if found[2].isdigit() else f"`{found[2]}`"

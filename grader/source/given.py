@@ -56,10 +56,12 @@ def _find_sources(text: Text, function: Function, line: int) -> set[str]:
     """Return the names that a line uses, and those from which the function computes them."""
     code = text.code.split("\n")[line - 1]
     found, new = set(), set(NAME.findall(re.sub(r"\b\w+\s*=(?!=)", "", code)))
-    assigned = find_assignments(text.body(function))
+    sources: dict[str, set[str]] = {}
+    for name, value in find_assignments(text.body(function)):
+        sources.setdefault(name, set()).update(NAME.findall(value))
     while new:
         found |= new
-        new = {one for name, value in assigned if name in found for one in NAME.findall(value)} - found
+        new = {one for name in new for one in sources.get(name, ())} - found
     return found
 
 

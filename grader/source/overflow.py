@@ -7,6 +7,7 @@ import re
 from grader.source.cpp import Function, Text
 from grader.source.divergence import find_assignments
 
+LONGEST = 500  # characters of a line or an expression that are looked at
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 ELEMENT = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\[")  # of an array
 SET = re.compile(r"(?<![\w.>])(?P<name>[A-Za-z_]\w*)\s*(?P<operator>[-+*]?=)(?!=)\s*(?P<value>[^;]*)")
@@ -27,7 +28,7 @@ def explain_overflow(source: str, line: int) -> str:
     function = text.around(line)
     if function is None:
         return ""
-    code = text.code.split("\n")[line - 1]
+    code = text.code.split("\n")[line - 1][:LONGEST]
     sets = [one for one in SET.finditer(code) if ELEMENT.search(one["value"])]
     if len(sets) != 1 or _computes_index(sets[0]["value"]) or _is_index(text, function, sets[0]["name"]):
         return ""
@@ -65,13 +66,14 @@ def _is_index(text: Text, function: Function, name: str) -> bool:
     """Return whether a name is used in a subscript or a bounds test, or in what another such name is computed from."""
     body = text.body(function)
     found, new = set(), {name}
-    assigned = find_assignments(body)
+    uses: dict[str, set[str]] = {}  # of a name, the names that are computed from it
+    for one, value in find_assignments(body):
+        for used in NAME.findall(_drop_subscripts(value[:LONGEST])):
+            uses.setdefault(used, set()).add(one)
+    others = set(re.findall(r"\b(?:float|double|__half|bool)\s+(\w+)", body))
     while new:
         found |= new
-        new = {
-            one for one, value in assigned if one not in found and found & set(NAME.findall(_drop_subscripts(value)))
-        }
-        new = {one for one in new if not re.search(rf"\b(?:float|double|__half|bool)\s+{one}\b", body)}
+        new = {one for used in new for one in uses.get(used, ())} - found - others
     inside = {one for part in re.findall(r"\[([^\[\]]*)\]", body) for one in NAME.findall(part)}
     tested = {one for pair in re.findall(r"\b(\w+)\s*[<>]=?\s*(?!<|>)|[<>]=?\s*(\w+)", body) for one in pair}
     return bool(found & inside) or name in tested

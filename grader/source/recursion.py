@@ -14,7 +14,7 @@ LARGE = 8 << 10  # bytes of a local array that is named: simt gives a thread 64 
 SIZES = {"double": 8, "long": 8, "int64_t": 8, "float4": 16, "char": 1, "bool": 1, "__half": 2, "short": 2}
 ARRAY = re.compile(r"(?P<kind>\b(?:unsigned\s+|long\s+)?\w+)\s+(?P<name>\w+)\s*(?P<sizes>(?:\[[\w\s*+]+\]\s*)+)[;={]")
 TEST = re.compile(r"\s*(?P<name>\w+)\s*(?P<relation>==|<=|>=|<|>)\s*(?P<limit>[\w.\s+-]+?)\s*")
-CONSTANT = re.compile(r"(?:\bconst(?:expr)?\s+\w+\s+|#define\s+)(\w+)\s*=?\s*(\d+)\b")
+CONSTANT = re.compile(r"(?:\bconst(?:expr)?\s+\w+\s+|#define\s+)(\w+)\s*=?\s*(\d{1,9})\b")
 OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 TOWARDS = {">=": "+", ">": "+", "<=": "-", "<": "-"}
 
@@ -116,4 +116,4 @@ def _explain_arrays(text: Text, function: Function) -> Place | None:
 def _compute(size: str, numbers: dict[str, int]) -> int:
     """Return the value of a product of numbers and constants; 0 if it is another expression."""
     factors = [part.strip() for part in size.split("*")]
-    return math.prod(int(part) if part.isdigit() else numbers.get(part, 0) for part in factors)
+    return math.prod(int(part) if re.fullmatch(r"[0-9]{1,9}", part) else numbers.get(part, 0) for part in factors)
