@@ -288,7 +288,7 @@ def _explain_value(kind: str, what: str, needs: set[str], line: int, code: Seque
     if kind == "term":
         return value_effects.explain_term(what, needs, line, code)
     if kind == "argument" and len(needs) == 1:
-        return value_effects.explain_argument(what, *needs, line, code)
+        return value_effects.explain_argument(what, next(iter(needs)), line, code)
     return ""
 
 
