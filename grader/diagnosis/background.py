@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from grader.worker import sandbox
 if TYPE_CHECKING:
     from grader.judging.trial import Trial
     from grader.problems.problem import Problem
+
+LEAST_S = 0.5  # that a search gets after its cases were made
 
 
 class BackgroundDiagnosis:
@@ -66,15 +69,17 @@ class BackgroundDiagnosis:
     ) -> fault_localization.Lead | None:
         """Return the line to blame, with evidence.
 
-        None if there is no such line, nothing was searched, or the search does not end within `seconds`. problem: its
-        model.py, needed for a verdict of a GPU.
+        None if there is no such line, nothing was searched, or the search does not end within `seconds`, in which the
+        cases are made for a verdict of a GPU. problem: its model.py, needed for that.
         """
         if self.thread is None or self.search is None:
             return None
+        begun = time.monotonic()
         if self.on_gpu and problem is not None and not self.ready.is_set() and fault_localization.wanted(verdict):
             self.cases, self.reason = fault_localization.remake_cases(problem, verdict), verdict.reason
         self.ready.set()
-        self.thread.join(seconds)
+        left = None if seconds is None else max(LEAST_S, begun + seconds - time.monotonic())
+        self.thread.join(left)
         done = not self.running and fault_localization.wanted(verdict)
         return self.search.best_candidate(verdict) if done else None
 

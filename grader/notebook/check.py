@@ -29,7 +29,7 @@ KEPT = 64  # checks whose results are kept
 _last_search = Looking()  # the last check's fault localization
 # from the start of a check; where outputs are compared, it waits until the end
 LOCALIZATION_TIMEOUT_S = 3.0
-LOCALIZATION_ON_GPU_S = 1.5  # at least, after the verdict, before which its cases cannot be made
+LOCALIZATION_ON_GPU_S = 1.5  # at least, after the verdict: only then the cases can be made
 
 
 @dataclasses.dataclass
