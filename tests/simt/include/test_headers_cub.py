@@ -10,6 +10,8 @@ import torch
 import simt
 from tests.simt.kernels_of_expressions import _INCLUDES, DEVICE, ON_GPU, load
 
+pytestmark = pytest.mark.slow  # kernels with these headers take long to compile
+
 # cub of CUDA 13 has no operators of its own any more: those of libcu++ work in both.
 _SOURCE = (
     """

@@ -11,6 +11,8 @@ import torch
 
 from tests.simt.kernels_of_expressions import DEVICE, load
 
+pytestmark = pytest.mark.slow  # kernels with these headers take long to compile
+
 _SOURCE = r"""
 #include <cub/cub.cuh>
 #include <cuda/functional>

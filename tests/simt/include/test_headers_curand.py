@@ -13,6 +13,8 @@ from tests.simt.cli.conftest import compiled_before, simt  # noqa: F401
 from tests.simt.cli.sources import line_of
 from tests.simt.include.curand_kernels import FILLED, MRG, PHILOX, PI, XORWOW, load, mrg, xorwow
 
+pytestmark = pytest.mark.slow  # kernels with these headers take long to compile
+
 TYPES = {XORWOW: 101, PHILOX: 161, MRG: 121}  # curandRngType's numbers
 BITS, UNIFORM, UNIFORM_DOUBLE, NORMAL, NORMAL_DOUBLE, LOG_NORMAL, LOG_NORMAL_DOUBLE, POISSON = range(8)
 DTYPES = (torch.int32, torch.float32, torch.float64, torch.float32, torch.float64, torch.float32, torch.float64)
