@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 
 from grader.worker import sandbox
+from grader.worker.process import KEPT_BYTES, KEPT_ENTRIES
+from grader.worker.quota import Quota
 
 PROJECT = Path(__file__).resolve().parents[2]
 IDLE_TIMEOUT_S = 900.0  # a waiting spare worker holds about 300 MB
@@ -27,6 +29,7 @@ class Spare:
         """Return the spare worker if it was started for the same file in the same situation, else a new one.
 
         Its folder for torch's builds is that of the file's first text: an edit leaves most of what was compiled alone.
+        A folder that is half full is left for that of the present text, before its contents would be removed.
         """
         process, self.process = self.process, None
         self._stop_clock()
@@ -51,7 +54,7 @@ class Spare:
             self.close()
             self.wanted = wanted
             file = submission, options.get("gpu")
-            if self.home[:-1] != file:
+            if self.home[:-1] != file or _is_half_full(self.home[-1]):
                 self.home = *file, options.get("builds")
             self.process = sandbox.start(submission, content, **options | {"builds": self.home[-1]})
             self.timer = threading.Timer(IDLE_TIMEOUT_S, self.close)
@@ -69,6 +72,12 @@ class Spare:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+def _is_half_full(builds: Path) -> bool:
+    """Return whether a folder for torch's builds, or simt's beside it, holds half of what may stay there."""
+    own = [folder for folder in sandbox.folders(builds)[0] if folder != sandbox.simt_cache()]
+    return any(Quota([folder], KEPT_BYTES // 2, KEPT_ENTRIES // 2).is_exceeded() for folder in own)
 
 
 def _situation(submission: Path, options: dict) -> tuple:

@@ -21,6 +21,7 @@ from grader.verdict import (
     Reason,
 )
 from grader.worker import client, protocol
+from grader.worker.process import KEPT_BYTES
 from tests.grader.notebook.verdicts import ROOT, SOURCE, SPECIMENS, cpu_only, plain, verdict_of  # noqa: F401 - a fixture
 
 
@@ -286,6 +287,11 @@ def test_edits_of_a_file_share_what_was_compiled(tmp_path, monkeypatch):
         spare.prepare()
         spare.process = None
     assert [folder.name for folder in started] == ["a", "a", "a", "d", "d"]
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "kernel.so").write_bytes(b"\1" * (KEPT_BYTES // 2 + 1))
+    spare.arguments = tmp_path / "other", b"", {"gpu": False, "builds": tmp_path / "f", "required": False}
+    spare.prepare()
+    assert started[-1].name == "f"  # the first folder would soon be emptied, with a worker in it
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", True])
