@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from grader.diagnosis import effects, mutants
+from grader.diagnosis import effects, mutants, value_effects
 from grader.diagnosis.leads import Candidate, Lead, make_birth_lead, make_lead
 from grader.diagnosis.mutant_worker import MutantWorker, WorkerLost
 from grader.diagnosis.search_cases import SearchCase, choose_cases, make_search_cases
@@ -145,7 +145,7 @@ class Search:
         shown = next(case for case in in_order if case.fails and id(case) in chosen)  # the one that the verdict shows
         if reason is Reason.non_finite:
             self.birth = self._find_birth(shown)
-            if self.birth:
+            if self.birth and value_effects.is_cause(*self.birth, self.source.text.split("\n")):
                 return
         self.good = self._find_good(first)
         self.tested = 1
@@ -158,13 +158,14 @@ class Search:
 
     def best_candidate(self, verdict: Verdict) -> Lead | None:
         """Return the line to blame. verdict: the judge's; if it found a race, a missing barrier is likelier."""
-        if self.birth:
+        if self.birth and not (self.good and self.good[0].passed == self.tested):
             return make_birth_lead(*self.birth, self.source.text)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):
             return None
         if self.good[0].passed < self.tested and (self._hides_exponent() or self._has_numbers_alone()):
             return None
-        return make_lead(self.good, self.tested, verdict, self.source.text)
+        lead = make_lead(self.good, self.tested, verdict, self.source.text)
+        return make_birth_lead(*self.birth, self.source.text) if self.birth and lead is None else lead
 
     def _hides_exponent(self) -> bool:
         """Return whether the best candidates only change what is subtracted in the argument of exp.

@@ -14,7 +14,7 @@ _EXCHANGES = r"__shfl|__shared__|atomic|__reduce_|\bcg::|cooperative"
 
 
 def find_cut_fractions(source: str, stores: list[int]) -> list[int]:
-    """Return the lines that keep a product or quotient of floats in a whole number which a store then uses."""
+    """Return the lines that keep a float in a whole number which a store then uses, and sums of floats in one."""
     found = []
     for text, kernel in _kernels(source):
         given = [(kind, name) for kind, name in kernel.parameters if re.search(r"\b(?:float|double)\b", kind)]
@@ -26,11 +26,17 @@ def find_cut_fractions(source: str, stores: list[int]) -> list[int]:
         code = text.code.split("\n")
         for made in text.find(rf"\b{_WHOLE}\s+(\w+)\s*=(?!=)([^;,]*)[;,]", kernel):
             value = re.sub(r"\[[^\[\]]*\]", "[]", made[2])
-            if _ROUNDS.search(value) or not re.search(r"[*/]", value) or not is_float.search(value):
+            if _ROUNDS.search(value) or not (is_float.search(value) or _adds(text, kernel, made[1], is_float)):
                 continue
             if any(re.search(rf"\]\s*[-+*/]?=[^=].*(?<![\w.]){made[1]}\b(?![^\[]*\])", code[n - 1]) for n in stores):
                 found.append(text.line(made.start()))
     return found
+
+
+def _adds(text: Text, kernel: Function, name: str, is_float: re.Pattern[str]) -> bool:
+    """Return whether a kernel adds floats to a variable without rounding them on purpose."""
+    added = [re.sub(r"\[[^\[\]]*\]", "[]", match[1]) for match in text.find(rf"(?<![\w.]){name}\s*\+=([^;]*);", kernel)]
+    return any(is_float.search(value) and not _ROUNDS.search(value) for value in added)
 
 
 def find_narrow_sums(source: str, stores: list[int]) -> list[int]:

@@ -19,23 +19,14 @@ RACES = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.no
 # What is wrong in a line and what to do, by the kind of the mutant with which the failing cases pass. A kind has
 # several sentences because not every mutant shows all names: make_lead takes the first one for which it knows them.
 SENTENCES: dict[str, tuple[str, ...]] = {
-    "comparison": (
-        "The comparison `{what}` in line {line} holds for the wrong values. Try it with the last value that is valid "
-        "and with the first one that is not.",
-        "A comparison in line {line} is wrong. Try it with the last value that is valid and with the first one that is "
-        "not.",
-    ),
+    "comparison": ("Line {line} tests `{what}` the wrong way round: it needs `{needed}` between the two.",),
     "index": (
         "The index of `{what}` in line {line} is one too {off}: each value comes from the element {beside} the one "
         "that is needed.",
         "The index of `{what}` in line {line} is off by one.",
         "An index in line {line} is off by one.",
     ),
-    "variable": (
-        "Line {line} uses `{what}` where it needs `{needed}`.",
-        "`{what}` is the wrong variable in line {line}.",
-        "Line {line} uses the wrong variable.",
-    ),
+    "variable": ("Line {line} uses `{what}` where it needs `{needed}`.",),
     "swapped": (
         "`{what}` and `{needed}` are swapped in an index of line {line}.",
         "Two variables are swapped in an index of line {line}.",
@@ -49,17 +40,9 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "`{what}` was changed before line {line} uses it. Keep a copy of its first value, and use the copy there.",
         "A variable was changed before line {line} uses it. Keep a copy of its first value, and use the copy there.",
     ),
-    "operator": (
-        "Line {line} computes `{what}` where it needs `{needed}` alone.",
-        "`{what}` in line {line} uses the wrong operator.",
-        "An operator in line {line} is wrong.",
-    ),
-    "term": (
-        "Line {line} computes `{what}` where it needs `{needed}` alone.",
-        "A term of `{what}` in line {line} is wrong: check its sign and whether it belongs there.",
-        "A term in line {line} is wrong: check its sign and whether it belongs there.",
-    ),
-    "number": ("The number {what} in line {line} is wrong.", "A number in line {line} is wrong."),
+    "operator": ("Line {line} computes `{what}` where it needs `{needed}` alone.",),
+    "term": ("Line {line} computes `{what}` where it needs `{needed}` alone.",),
+    "number": ("Line {line} needs {needed} in place of {what}.",),
     "order": (
         "Line {line} and line {until} take `{what}` apart in the wrong order: `{needed}` must be the one that changes "
         "with every step of `{what}`.",
@@ -157,6 +140,9 @@ APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
 APPLY_TO = {"+": "Add {term} to {value}", "-": "Subtract {term} from {value}", "*": "Multiply {value} by {term}"}
 LONGEST_VALUE = 40  # characters of an expression that a sentence quotes
 BIRTH = "birth"  # the kind of a lead that no mutant gave
+# Kinds of which several mutants do by chance, each in another way: none is blamed where they do not agree on what is
+# needed.
+EXACT = {"comparison", "variable", "operator", "term", "number"}
 BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
 
 
@@ -195,8 +181,8 @@ class Candidate:
     spoils_none: bool = True
 
 
-def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str = "") -> Lead:
-    """Return the likeliest of the best candidates, with its sentences.
+def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str = "") -> Lead | None:
+    """Return the likeliest of the best candidates of which it is known what is wrong, with its sentences.
 
     tested: the number of failing cases tried. source: the submission's text.
     """
@@ -219,7 +205,11 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     else:
         result = "the failing cases pass" if best.passed == tested else "some of the failing cases pass"
     instead = f", or line {also[0]} instead," if len(also) == 1 and kind not in BETWEEN else ""
-    words = f"{describe_mistake(best, good, line, until, code, verdict)} Correcting this{instead} makes {result}."
+    mistake = describe_mistake(best, good, line, until, code, verdict)
+    if not mistake:
+        others = [one for one in good if (one.line, one.mutant.kind) != (best.line, kind)]
+        return make_lead(others, tested, verdict, source) if others else None
+    words = f"{mistake} Correcting this{instead} makes {result}."
     until = until if kind in BETWEEN | {"order", "too early"} else 0
     if kind == "swapped" and len(also) == 1:  # two lines that disagree: each of them may be the wrong one
         until = also[0]
@@ -234,8 +224,9 @@ def describe_mistake(
     code: Sequence[str] = (),
     verdict: Verdict | None = None,
 ) -> str:
-    """Return what is wrong in a line and what to do. good: all candidates that did as well as the best one.
+    """Return what is wrong in a line and what to do; empty where it is not known (EXACT).
 
+    good: all candidates that did as well as the best one.
     What the line needs instead is only named if no two mutants of the same text disagree on it. code: the lines of the
     file.
     """
@@ -273,6 +264,8 @@ def describe_mistake(
         names["what"] = what
         if len(needs) == 1 and best.mutant.needed:
             names |= _name_needed(kind, best.mutant.needed)
+    if kind in EXACT and "needed" not in names:
+        return ""
     for sentence in SENTENCES[kind]:
         if {field for _, field, _, _ in string.Formatter().parse(sentence) if field} <= {*names}:
             return sentence.format(**names)
@@ -285,8 +278,10 @@ def _explain_value(kind: str, what: str, needs: set[str], line: int, code: Seque
         return value_effects.explain_comparison(what, needs, line)
     if kind == "number":
         return value_effects.explain_number(what, needs, line, code)
-    if kind == "term":
-        return value_effects.explain_term(what, needs, line, code)
+    if kind == "term" and (words := value_effects.explain_term(what, needs, line, code)):
+        return words
+    if kind in ("term", "operator"):
+        return value_effects.explain_other_operator(what, needs, line)
     if kind == "argument" and len(needs) == 1:
         return value_effects.explain_argument(what, next(iter(needs)), line, code)
     return ""

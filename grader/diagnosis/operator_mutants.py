@@ -66,11 +66,11 @@ class OperatorMutants(SourceMap):
             return "", []
         left, right = self.quote(first, self.step(i, -1) + 1), self.quote(self.step(i), last + 1)
         needed = {
-            "+": [f"{left} - {right}", left, right],
+            "+": [f"{left} - {right}", left, right, f"{left} * {right}"],
             "-": [f"{left} + {right}", left, ONE_MORE],
-            "*": ["", left, right],
-            "/": ["", left, "", ROUNDED_UP, ONE_MORE],
-            "%": ["", left],
+            "*": [f"{left} / {right}", left, right, f"{left} + {right}"],
+            "/": [f"{left} * {right}", left, f"{left} % {right}", ROUNDED_UP, ONE_MORE],
+            "%": [f"{left} / {right}", left, f"{left} * {right}"],
         }
         return self.quote(first, last + 1), needed.get(self.text(i), [])
 

@@ -161,6 +161,17 @@ def _not_finite(source: str, stores: list[int]) -> list[int]:
     return [n for n in numbers if _CAN_BE_ODD.search(re.sub(r"\[[^\[\]]*\]", "", code[n - 1].split("//")[0]))]
 
 
+def _means(source: str, stores: list[int]) -> list[int]:
+    """Return the lines of a file that computes a mean or a root: its sums, its divisors, its number of threads."""
+    code = [text.split("//")[0] for text in source.split("\n")]
+    numbers = sorted(kernel_lines(source)) or list(range(1, len(code) + 1))
+    if not any(re.search(r"sqrt|variance|\bvar\b|\bmean", code[n - 1]) for n in numbers):
+        return []
+    threads = [n for n, text in enumerate(code, 1) if re.search(r"\bTHREADS\s*=", text)]
+    found = [n for pattern in (suspicions.ADD, suspicions.ROOT) for n in numbers if re.search(pattern, code[n - 1])]
+    return list(dict.fromkeys([*threads, *found]))
+
+
 def _end_of_forward(source: str, stores: list[int]) -> list[int]:
     found = returns(source)
     return [] if any("return" in source.split("\n")[n - 1] for n in found) else found[-1:]
@@ -182,6 +193,7 @@ FINDERS = {
     suspicions.HALF_SUMS: kernel_forms.find_half_sums,
     suspicions.SAME_CALL: kernel_forms.find_same_calls,
     suspicions.UNREAD: kernel_forms.find_unread_results,
+    suspicions.MEANS: _means,
     suspicions.NOT_FINITE: _not_finite,
     suspicions.CUT_FRACTIONS: integer_forms.find_cut_fractions,
     suspicions.NARROW_SUMS: integer_forms.find_narrow_sums,

@@ -58,6 +58,7 @@ HALF_SUMS = "HALF_SUMS"  # sums of 16 bits, and their declarations
 SAME_CALL = "SAME_CALL"  # where backward returns what forward's function gives for the gradient
 UNREAD = "UNREAD"  # the last call with a tensor that it changes, of which nothing reads the result
 ONE_PIXEL = {"one pixel", "one value", "one value a group", "one of everything"}  # cases with one pixel per channel
+MEANS = "MEANS"  # in a file with a mean or a root: the number of threads, sums, divisors, means, roots
 NOT_FINITE = "NOT_FINITE"  # operations of a kernel that give NaN or infinity for some arguments
 CUT_FRACTIONS = "CUT_FRACTIONS"  # whole numbers that keep a product of floats
 NARROW_SUMS = "NARROW_SUMS"  # declarations of sums of 8 or 16 bits
@@ -152,7 +153,7 @@ SUSPICIONS = [
     ),
     Suspicion(
         VALUES, "",
-        "This line keeps a product of floats in a whole number: what is behind the point is lost. Make it a `float`:",
+        "This line keeps a float in a whole number: what is behind the point is lost. Make it a `float`:",
         (CUT_FRACTIONS,), sure=True,
     ),
     Suspicion(
@@ -270,7 +271,7 @@ SUSPICIONS = [
         VALUES, "own amounts|holds one value",
         "The mean or the variance may be wrong. Check which elements each sum includes, which of them each thread "
         "adds, and the number that divides the sum:",
-        (ANY + r"\bTHREADS\s*=", ADD, ROOT),
+        (MEANS,),
     ),
     Suspicion(
         VALUES, "channels? \\d|only channels?",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 
 from grader.diagnosis.effects import find_arrays_indexed
+from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
 
 EQUAL = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}  # the comparison that differs where both sides are equal
 REVERSED = {"+": "-", "-": "+"}
@@ -101,10 +102,9 @@ def explain_term(what: str, needs: Collection[str], line: int, code: Sequence[st
 
     what: such as `w + 1`. needs: what the mutants that pass compute instead.
     """
-    parts = re.match(r"(.*\S)\s*([-+])\s*(\S+)$", what)
-    if parts is None:
+    left, sign, right = split_last_term(what)
+    if not sign:
         return ""
-    left, sign, right = parts.groups()
     head = re.search(
         rf"\bfor\s*\([^;]*;\s*{re.escape(what)}\s*(<=?)\s*([^;]+);", " ".join(read_line(code, line).split())
     )
@@ -113,10 +113,12 @@ def explain_term(what: str, needs: Collection[str], line: int, code: Sequence[st
             f"The loop in line {line} ends where fewer than `{right}` are left, because it tests `{what}`: the last "
             f"ones are never taken. Let it run while `{left} < {head[2].strip()}`."
         )
-    if set(needs) == {f"{left} {REVERSED[sign]} {right}"}:
+    if set(needs) == {f"{left} {REVERSED[sign]} {right}"}:  # as the mutant quotes it
         does, must = ("adds", "subtract") if sign == "+" else ("subtracts", "add")
         to = "to" if sign == "+" else "from"
         return f"Line {line} {does} `{right}` {to} `{left}`, and must {must} it."
+    if sign == "-" and right == "1" and left in needs and set(needs) <= {left, ONE_MORE, f"{left} + 1"}:
+        return f"Line {line} subtracts 1 from `{left}`, and the expected values are without that. Use `{left}` alone."
     if left in needs and (arrays := find_arrays_indexed(what, line, code)):
         does, to = ("adds", "to") if sign == "+" else ("subtracts", "from")
         return (
@@ -124,6 +126,24 @@ def explain_term(what: str, needs: Collection[str], line: int, code: Sequence[st
             f"than the one it needs. Use `{left}` alone."
         )
     return ""
+
+
+def split_last_term(what: str) -> tuple[str, str, str]:
+    """Return what stands before the last + or - outside of parentheses, the sign, and the last term; "" for no sign."""
+    depth = 0
+    for at in range(len(what) - 1, 0, -1):
+        depth += (what[at] in ")]") - (what[at] in "([")
+        if depth == 0 and what[at] in "+-" and what[:at].strip() and what[:at].strip()[-1] not in "+-*/%(<>=&|^":
+            return what[:at].strip(), what[at], what[at + 1 :].strip()
+    return "", "", ""
+
+
+def explain_other_operator(what: str, needs: Collection[str], line: int) -> str:
+    """Return the operation that is needed in place of another one; empty if it is not one alone."""
+    needed = next(iter(needs)) if len(needs) == 1 else ""
+    if not needed or needed in (ONE_MORE, ROUNDED_UP) or len(needed) < len(what) or needed == what:
+        return ""
+    return f"Line {line} computes `{what}` where it needs `{needed}`."
 
 
 def explain_argument(function: str, needed: str, line: int, code: Sequence[str]) -> str:
@@ -181,6 +201,14 @@ def explain_birth(line: int, value: str, code: Sequence[str]) -> tuple[int, str]
             f"{start}, every exponential is 0, and line {line} divides 0 by 0. Start at `-INFINITY`."
         )
     return line, f"{first}: {', or '.join(ways)}." if ways else f"{first}."
+
+
+def is_cause(line: int, value: str, code: Sequence[str]) -> bool:
+    """Return whether the line itself is wrong that turns finite numbers into `value`: exp of a large argument is.
+
+    A divisor of 0 and the logarithm of 0 come from lines before.
+    """
+    return value == "infinity" and explain_birth(line, value, code)[1].startswith("`")
 
 
 def _explain_overflow(function: str, line: int, code: Sequence[str]) -> str:

@@ -17,11 +17,13 @@ class Model(nn.Module):
 rows = 4096
 columns = 16384
 mean = 0.5
+last = 0  # what the last column has in addition
 masked = 0  # row r starts with r * masked columns of minus infinity, as attention masks them; fewer than `columns`
 
 
 def get_inputs():
     x = torch.rand(rows, columns) + (mean - 0.5)
+    x[:, -1] += last
     if masked:
         x[torch.arange(columns) < masked * torch.arange(rows)[:, None]] = float("-inf")
     return [x]
@@ -64,6 +66,13 @@ CASES = [
     # the first 148 columns of the last row have a maximum of minus infinity so far, and minus infinity less itself is
     # no number
     {"name": "masked", "set": {"rows": 5, "columns": 203, "masked": 37}, "inputs": "file", "reduction": 203},
+    # the largest value comes last, far above the others: a maximum of the first columns alone lets exp(150) overflow
+    {
+        "name": "largest last",
+        "set": {"rows": 3, "columns": 2063, "last": 150},
+        "inputs": "file",
+        "reduction": 2063,
+    },
     # every share is one over the number of columns
     {"name": "all equal", "set": {"rows": 3, "columns": 77}, "inputs": "zeros", "reduction": 77},
 ]

@@ -17,6 +17,8 @@ HEAD = "// int8_t\n__global__ void k(const float* x, const int* q, float* y, flo
         ("cut_fractions", "int v = lrintf(q[0] * scale);\ny[0] = v;", []),
         ("cut_fractions", "int v = blockIdx.x * blockDim.x;\ny[v] = x[v];", []),
         ("cut_fractions", "int v = q[0] * n;\ny[0] = v * scale;", []),
+        ("cut_fractions", "int s = 0;\nfor (int i = 0; i < n; ++i) s += x[i] * scale;\ny[0] = s;", [3]),
+        ("cut_fractions", "const int a = x[0];\ny[0] = scale * a;", [3]),
         ("narrow_sums", "int16_t total = 0;\nfor (int i = 0; i < n; ++i) total += q[i];\ny[0] = total;", [3]),
         ("narrow_sums", "short flag = 0;\ny[0] = flag;", []),
         ("unsigned_bytes", "int a = q[0] >> 8 & 0xff;\ny[0] = a;", [3]),

@@ -173,9 +173,9 @@ def test_barriers_are_offered_where_shared_memory_is():
     "line, kind, what, needed",
     [
         (5, "comparison", "i >= total", {">", "<", "<="}),
-        (6, "operator", "i / W", {"i"}),
-        (6, "operator", "i / W % C", {"i / W"}),
-        (9, "term", "c * W + j", {"c * W", "j", "c * W - j"}),
+        (6, "operator", "i / W", {"i", "i * W", "i % W"}),
+        (6, "operator", "i / W % C", {"i / W", "i / W / C", "i / W * C"}),
+        (9, "term", "c * W + j", {"c * W", "j", "c * W - j", "c * W * j"}),
         (9, "term", "x[c * W + j] - 1.0f", {"x[c * W + j]", "x[c * W + j] + 1.0f"}),
         (9, "variable", "c", {"w", "j", "i"}),
         (9, "index", "x", set()),

@@ -67,12 +67,28 @@ def test_a_number_is_told_by_what_it_does(number, needs, line, code, says):
         ("g + 1", {"g"}, "s += scales[4 * (g + 1)];", "adds `1` to `g` in the index of `scales`, and so takes another"),
         ("a - b", {"a + b"}, "v = a - b;", "Line 1 subtracts `b` from `a`, and must add it."),
         ("a + b", {"a", "b"}, "v = a + b;", ""),
+        (
+            "a * w - g + h * k",
+            {"a * w - g - h * k"},
+            "v = a * w - g + h * k;",
+            "adds `h * k` to `a * w - g`, and must sub",
+        ),
+        ("n - 1", {"n", "one more", "n + 1"}, "v = s / (n - 1);", "Line 1 subtracts 1 from `n`, and the expected"),
     ],
 )
 def test_a_term_is_told_by_what_it_does(what, needs, line, says):
     """Is a loop that ends early, a moved index, a wrong sign told as such?"""
     found = value_effects.explain_term(what, needs, 1, [line])
     assert says in found and bool(says) == bool(found)
+
+
+def test_another_operator_is_told():
+    """Is the operation quoted that is needed, and nothing said where an operand alone or two operations would do?"""
+    assert (
+        value_effects.explain_other_operator("i / C", {"i % C"}, 3) == "Line 3 computes `i / C` where it needs `i % C`."
+    )
+    assert not value_effects.explain_other_operator("i / C", {"i"}, 3)
+    assert not value_effects.explain_other_operator("i / C", {"i % C", "i * C"}, 3)
 
 
 def test_an_argument_is_told_with_the_line_that_it_must_fit():
