@@ -96,6 +96,21 @@ def find_early_returns(
     ]
 
 
+def find_late_returns(text: Text, kernel: Function, at: int, in_warp: bool = False) -> tuple[int, list[int]]:
+    """Return the line of the innermost loop around an offset, and the lines behind the offset in it where threads
+    return under a condition that they decide differently: they lack in the next pass. (0, []) for none.
+    """
+    for begin, end in reversed(text.heads(kernel, at)):
+        loop = re.compile(r"\b(?:for|while)\s*\(").search(text.code, begin, end)
+        if not loop or text.code[end : end + 1] != "{":
+            continue
+        last = text.line(closing(text.code, end))
+        behind = range(text.line(at) + 1, last + 1)
+        late = find_early_returns(text, kernel, last + 1, behind, in_warp)
+        return (text.line(loop.start()), late) if late else (0, [])
+    return 0, []
+
+
 def find_uneven_loop(text: Text, caller: Function, at: int, in_warp: bool = False) -> int:
     """Return the line of the loop around an offset of which the threads run different numbers of passes, or 0.
 

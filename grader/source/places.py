@@ -64,6 +64,16 @@ def explain_return(early: Sequence[int], line: int, text: str) -> str:
     )
 
 
+def explain_late_return(late: Sequence[int], line: int, loop: int, text: str) -> str:
+    """Return that lines let some threads return, for which the barrier of a line waits in the loop's next pass."""
+    what = "shuffle" if "__shfl" in text else "barrier"
+    lets = "lets" if len(late) == 1 else "let"
+    return (
+        f"{join_lines(late).capitalize()} {lets} some threads return, and in the next pass of the loop in line {loop} "
+        f"the {what} in line {line} waits for them. Let them go on, and put the condition around what they must not do."
+    )
+
+
 def _find_diverging_path(code: list[str], line: int) -> Place | None:
     """Return the `return` before a barrier or shuffle, or the loop around it, that not all threads pass alike.
 
@@ -84,6 +94,9 @@ def _find_diverging_path(code: list[str], line: int) -> Place | None:
         before = range(text.line(kernel.start), to)
         if early := divergence.find_early_returns(text, kernel, to, before, in_warp):
             return Place(explain_return(early, to, code[line - 1]), tuple(early), True)
+        head, late = divergence.find_late_returns(text, kernel, at, in_warp)
+        if late:
+            return Place(explain_late_return(late, to, head, code[line - 1]), tuple(late), True)
         if loop := divergence.find_uneven_loop(text, kernel, at, in_warp):
             what, move = f"waits for all threads in line {line}", "Move that out of the loop"
             if not around.kernel:

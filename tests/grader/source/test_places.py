@@ -411,6 +411,12 @@ def warps(number: str, start: str = "lane") -> str:
             (3,),
             "Line 3 lets some threads return before the barrier in line 7",
         ),
+        (
+            SECOND.replace("SPACE", "i").replace("HEAD", "").replace("();\n", "();\n        if (i > n) return;\n"),
+            7,
+            (8,),
+            "Line 8 lets some threads return, and in the next pass of the loop in line 4 the barrier in line 7 waits",
+        ),
         (EARLY, 7, (5,), "Line 5 lets some threads return before the barrier in line 7, which all must reach."),
         (
             UNEVEN,
