@@ -39,7 +39,7 @@ def explain_operation(
     needs: what the mutants that pass compute instead of the operation; "" for another operator. code: the lines of the
     file. twice: another line that applies the same operand, or 0. pattern: of the wrong elements.
     """
-    operands = [one for one in needs if one and one not in LARGER]
+    operands = [one for one in needs if one and one not in LARGER and len(one) < len(what)]  # no other operation
     needed = operands[0] if len(operands) == 1 else ""
     sign, dropped = split_operation(what, needed)
     text = code[line - 1] if 0 < line <= len(code) else ""
