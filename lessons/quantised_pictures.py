@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-from pathlib import Path
-
 import matplotlib.pyplot as plt
 from IPython.display import Image
 from matplotlib.patches import Rectangle
-from pictures import BLUE, GREY, ORANGE, _in_few_colours, _png, _small
+from pictures import BLUE, GREY, ORANGE, _in_few_colours, _ladder, _png
 
 GREEN = "#a1d99b"
-DATA = Path(__file__).resolve().parent.parent / "benchmarks" / "data"
 
 
 def _fields(ax, top: float, fields: list[tuple[str, float, str]], left: float = 0) -> float:
@@ -111,26 +106,11 @@ def bits_of_a_weight() -> Image:
     )
 
 
-def _quantised_ladder(problem: str) -> Image:
-    """Draw the steps' times on an H200, predicted for those that have not been measured."""
-    from grader.pictures import Step, ladder, steps_of
-
-    seconds: dict[str, float] = {}
-    for row in json.loads((DATA / "model.json").read_text(encoding="utf-8"))["steps"]:
-        of, step = row["group"].split("/")
-        if of == problem:
-            seconds[step] = seconds.get(step, 0.0) + row["launches"] * row["predicted"]
-    steps = {name: Step(name, predicted, predicted=True) for name, predicted in seconds.items()}
-    with contextlib.suppress(ValueError):  # none is measured
-        steps |= {step.name: step for step in steps_of(problem, DATA / "steps.json")}
-    return _small(ladder([step for _, step in sorted(steps.items())], problem=problem))
-
-
 def int4_matvec_ladder() -> Image:
-    """Draw the times of kernels_ref/int4_matvec/steps."""
-    return _quantised_ladder("int4_matvec")
+    """Draw the measured times of kernels_ref/int4_matvec/steps."""
+    return _ladder("int4_matvec")
 
 
 def int8_matmul_ladder() -> Image:
-    """Draw the times of kernels_ref/int8_matmul/steps."""
-    return _quantised_ladder("int8_matmul")
+    """Draw the measured times of kernels_ref/int8_matmul/steps."""
+    return _ladder("int8_matmul")

@@ -140,8 +140,8 @@ APPLY = {"+": "Add `{}`", "-": "Subtract `{}`", "*": "Multiply by `{}`"}
 APPLY_TO = {"+": "Add {term} to {value}", "-": "Subtract {term} from {value}", "*": "Multiply {value} by {term}"}
 LONGEST_VALUE = 40  # characters of an expression that a sentence quotes
 BIRTH = "birth"  # the kind of a lead that no mutant gave
-# Kinds of which several mutants do by chance, each in another way: none is blamed where they do not agree on what is
-# needed.
+# Of these kinds several mutants may pass by chance, each in another way: no line is blamed unless they agree on what it
+# needs.
 EXACT = {"comparison", "variable", "operator", "term", "number"}
 BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
 

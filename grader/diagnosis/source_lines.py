@@ -149,7 +149,7 @@ def _feeding(source: str, stores: list[int]) -> list[int]:
     return found
 
 
-_CAN_BE_ODD = re.compile(
+_GIVES_NOT_FINITE = re.compile(
     r"exp\w*\(|log\w*\(|sqrt\w*\(|^(?!\s*(?:const\s+)?(?:int|int64_t|size_t|unsigned)\b).*[^/]/\s*\(?\s*[a-zA-Z(]"
 )
 
@@ -158,7 +158,7 @@ def _not_finite(source: str, stores: list[int]) -> list[int]:
     """Return the lines of kernels that can give NaN or infinity; a division in an index is one of whole numbers."""
     code = source.split("\n")
     numbers = sorted(kernel_lines(source)) or range(1, len(code) + 1)
-    return [n for n in numbers if _CAN_BE_ODD.search(re.sub(r"\[[^\[\]]*\]", "", code[n - 1].split("//")[0]))]
+    return [n for n in numbers if _GIVES_NOT_FINITE.search(re.sub(r"\[[^\[\]]*\]", "", code[n - 1].split("//")[0]))]
 
 
 def _means(source: str, stores: list[int]) -> list[int]:

@@ -153,17 +153,17 @@ SUSPICIONS = [
     ),
     Suspicion(
         VALUES, "",
-        "This line keeps a float in a whole number: what is behind the point is lost. Make it a `float`:",
+        "This line keeps a float in an integer, which drops its fraction. Make the variable a `float`:",
         (CUT_FRACTIONS,), sure=True,
     ),
     Suspicion(
         VALUES, "",
-        "This sum has 16 bits or fewer, which end at 32,767. Make it an `int`:",
+        "This sum has at most 16 bits, and overflows above 32,767. Make it an `int`:",
         (NARROW_SUMS,), sure=True,
     ),
     Suspicion(
         {*VALUES, Reason.non_finite, Reason.low_precision}, "",
-        "This difference has no sign: one below 0 becomes a number of about 4 billion. Make it an `int`:",
+        "This difference is unsigned: one below 0 wraps around to about 4 billion. Make it an `int`:",
         (UNSIGNED_DIFFERENCES,), sure=True,
     ),
     Suspicion(
@@ -175,7 +175,7 @@ SUSPICIONS = [
     Suspicion(
         VALUES, "",
         "The bytes are taken as 0 to 255 here, and int8 goes from -128 to 127. Convert each byte to `int8_t`, or give "
-        "`__dp4a` arguments with a sign:",
+        "`__dp4a` signed arguments:",
         (UNSIGNED_BYTES,), sure=True,
     ),
     Suspicion(

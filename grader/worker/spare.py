@@ -28,8 +28,8 @@ class Spare:
     def start(self, submission: Path, content: bytes, **options) -> sandbox.Process:
         """Return the spare worker if it was started for the same file in the same situation, else a new one.
 
-        Its folder for torch's builds is that of the file's first text: an edit leaves most of what was compiled alone.
-        A folder that is half full is left for that of the present text, before its contents would be removed.
+        All texts of a file share one folder for torch's builds, that of the first: after an edit most of it is still
+        valid. A folder that is half full is replaced by that of the present text, before its contents are removed.
         """
         process, self.process = self.process, None
         self._stop_clock()

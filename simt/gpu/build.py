@@ -38,9 +38,8 @@ from simt.toolchain.units import Sources, Unit, check_bindings, check_declared, 
 
 LAUNCHER = "src/gpu/launch.cpp"  # compiled once, linked into each extension
 _DEVICE_HEADER, _CODE = "gpu/device.h", "device.cubin"
-_QUICK = (
-    "-O1"  # host code prepares launches: nvcc does not optimise it unless asked, and this compiles in 3/4 of the time
-)
+# Host code only prepares launches, and nvcc does not optimise it unless asked.
+_QUICK = "-O1"
 OLDEST_CUDA = (12, 6)  # the first whose runtime loads machine code and launches by handle
 
 

@@ -1,6 +1,5 @@
 """Do the lessons keep to the shape that a student relies on? (That they run, and print what they show, nbval tests.)"""
 
-import collections
 import functools
 import importlib
 import itertools
@@ -16,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted((ROOT / "lessons").glob("[0-9]*.ipynb"))
 LINE = 100  # characters: about what a browser shows in one line
-LADDER = r"Steps of (\w+)(, .*predicted)?: (\w+) \((.+?)\) is ([\d.]+) times as fast as (\w+) \((.+?)\)\."
+LADDER = r"Steps of (\w+): (\w+) \((.+?)\) is ([\d.]+) times as fast as (\w+) \((.+?)\)\."
 
 each_lesson = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -137,13 +136,9 @@ def test_pictures_show_the_data_of_today(path):
 @each_lesson
 def test_ladders_show_the_times_of_the_steps(path):
     """Has each committed ladder its first and last time, and how many times as fast that is, from
-    benchmarks/data/steps.json, or from model.json for steps that have not been measured, and does it say so?
+    benchmarks/data/steps.json?
     """
-    data = ROOT / "benchmarks" / "data"
-    measured = {step: row["ms"] / 1e3 for step, row in json.loads((data / "steps.json").read_text())["steps"].items()}
-    predicted = collections.Counter()
-    for row in json.loads((data / "model.json").read_text())["steps"]:
-        predicted[row["group"]] += row["launches"] * row["predicted"]
+    steps = json.loads((ROOT / "benchmarks" / "data" / "steps.json").read_text())["steps"]
     alts = [
         o.metadata["image/png"]["alt"]
         for cell in cells(path, "code")
@@ -153,11 +148,9 @@ def test_ladders_show_the_times_of_the_steps(path):
     ladders = [alt for alt in alts if alt.startswith("Steps of ")]
     assert bool(ladders) == ("_ladder()" in "".join(cell.source for cell in cells(path, "code")))
     for alt in ladders:
-        problem, kind, last, after, times, first, before = re.fullmatch(LADDER, alt).groups()
-        steps = f"{problem}/{first}", f"{problem}/{last}"
-        assert kind or measured.keys() >= {*steps}, alt
-        slow, fast = (measured.get(step, predicted[step]) for step in steps)
-        assert (seconds(before), seconds(after)) == pytest.approx((slow, fast), rel=0.005), alt
+        problem, last, after, times, first, before = re.fullmatch(LADDER, alt).groups()
+        slow, fast = (steps[f"{problem}/{step}"]["ms"] for step in (first, last))
+        assert (seconds(before), seconds(after)) == pytest.approx((slow / 1e3, fast / 1e3), rel=0.005), alt
         assert float(times) == pytest.approx(slow / fast, rel=0.05), alt  # two digits
 
 

@@ -268,22 +268,28 @@ def test_ladders_are_of_these_files():
     assert script.list_stale() == []
 
 
-# Steps whose prediction is known to be off, with the reason.
-OFF = {("int8_matmul", "04_register_tiles"): "`__dp4a` is counted as what a CPU does for it, four products and sums"}
+# Steps whose prediction is known to be off, with the reason: their test is expected to fail, and must.
+OFF = {"int8_matmul/04_register_tiles": "`__dp4a` is counted as what a CPU does for it, four products and sums"}
+MEASURED_STEPS = {
+    f"{name}/{rung.name}": rung
+    for name, ladder in ladders.read_all().problems.items()
+    for rung in ladder.rungs
+    if rung.kind == "step" and "H200" in rung.measured
+}
 
 
-def test_ladders_are_near_the_measured_times():
-    """Are the steps' predictions those of MODEL.md's table: within a factor of 2.5 of the measured times?
-
-    Is one that is known to be off still off, so that it has to stay in the list?
-    """
-    for name, ladder in ladders.read_all().problems.items():
-        for rung in ladder.rungs:
-            if rung.kind != "step" or "H200" not in rung.measured:
-                continue
-            seconds = sum(one.times * predict(one.make_work()).seconds for one in rung.launches)
-            is_near = 0.4 < 1e3 * seconds / rung.measured["H200"] < 2.5
-            assert is_near == ((name, rung.name) not in OFF), (name, rung.name)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.xfail(reason=OFF[name], strict=True)] if name in OFF else [])
+        for name in MEASURED_STEPS
+    ],
+)
+def test_ladders_are_near_the_measured_times(name):
+    """Are the steps' predictions those of MODEL.md's table: within a factor of 2.5 of the measured times?"""
+    rung = MEASURED_STEPS[name]
+    seconds = sum(one.times * predict(one.make_work()).seconds for one in rung.launches)
+    assert 0.4 < 1e3 * seconds / rung.measured["H200"] < 2.5
 
 
 # ---- words ----
