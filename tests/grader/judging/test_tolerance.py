@@ -244,6 +244,18 @@ def test_square_images_swapped_are_described():
     assert difference.pattern == "rows and columns are swapped"
 
 
+def test_a_place_is_named_only_where_it_shows_something():
+    """Is the last column not called the place of the mistake where any other column is 0 whatever the kernel does?"""
+    generator = torch.Generator().manual_seed(8)
+    expected = torch.zeros(3, 40)
+    expected[:, -1] = torch.rand(3, generator=generator) + 1
+    got = expected + (expected != 0) * torch.rand(3, 40, generator=generator)
+    assert tolerance.compare(got, expected.double(), expected).pattern is None
+    expected[1, 4] = 0.5
+    got[1, 4] = 0.5
+    assert tolerance.compare(got, expected.double(), expected).pattern == "last column"
+
+
 def test_the_evidence_is_what_a_plain_loop_finds():
     """Are first index, expected, got, count and largest error those of a loop over all elements?"""
     y, e = right((2, 3, 4, 5))
