@@ -195,10 +195,28 @@ def ladders(measured: dict, steps: dict, model: dict, counted: dict) -> dict[str
         }
         found.setdefault(own, []).append(rung | {"why": ""})
     for own, rungs in found.items():
-        for row in measured["problems"].get(own, {}).get("rows", []):
-            if row["kind"] == "beside" and row["name"].startswith("fastest"):
-                rungs.append(fastest_rung(measured, own, row, counted))
+        rows = [
+            row
+            for row in measured["problems"].get(own, {}).get("rows", [])
+            if row["kind"] == "beside" and row["name"].startswith("fastest")
+        ]
+        rungs += [fastest_rung(measured, own, row, counted) for row in rows]
+        known = {row["name"] for row in rows}
+        rungs += [unmeasured_rung(stem) for stem in forward_files(own) if stem not in known]
     return found
+
+
+def forward_files(own: str) -> list[str]:
+    """Return the names of a problem's fastest files, those with gradients left out."""
+    files = (ROOT / "kernels_ref" / own).glob("fastest*.py")
+    return sorted(file.stem for file in files if "backward" not in file.stem)
+
+
+def unmeasured_rung(name: str) -> dict:
+    """Return the rung of a fastest file that no run of `grader bench` has timed."""
+    precision = "tf32" if name.endswith("_tf32") else "fp32"
+    unknown = dict.fromkeys(("ms", "predicted", "bytes", "dram"))
+    return {"name": name, "class": precision, **unknown, "why": "no run of `grader bench` has timed it yet"}
 
 
 def steps_counted(model: dict) -> dict[str, dict]:
@@ -300,7 +318,7 @@ def ladder_page(found: dict[str, list[dict]], measured: dict, steps: dict) -> st
         "# Ladders", "",
         "Every problem's steps in order, at full size, with what is the fastest as the last rungs.", "",
         "- Measured: one forward of the whole model, medians, L2 flushed before each run.",
-        f"  Problems with a fastest version: all rows in one run of `grader bench`, {made_on(measured, 'forward')}",
+        f"  Problems that `grader bench` has timed: all rows in one run, {made_on(measured, 'forward')}",
         f"  The others: `python benchmarks/timing/steps.py`, {dates}, {m['gpu']}, torch {m['torch']}.",
         f"- Predicted: simt's time model of an {DEVICE} on counters from the CPU,",
         "  never fitted to these kernels (`python benchmarks/validate/model.py`).",

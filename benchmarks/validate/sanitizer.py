@@ -45,7 +45,10 @@ STEPS = DATA_FOLDER / "sanitizer_steps.json"
 COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 # Sizes of a fastest file's run where two images of full size take too long. These are small, but a block refills its
 # ring buffer in shared memory and reuses the groups' entries, so that a tool could find races there.
-FEW = {"groupnorm": {"batch_size": 1122, "features": 8, "dim1": 32, "dim2": 32}}
+FEW = {
+    "groupnorm": {"batch_size": 1122, "features": 8, "dim1": 32, "dim2": 32},
+    "scan": {"length": 2**21 + 3},
+}
 # A size for a kernel that neither the full size nor the counted cases reach: images too wide for the chip, several
 # per block.
 MORE = {"conv_sigmoid_groupnorm": [{"batch_size": 60, "height": 21, "width": 300}]}

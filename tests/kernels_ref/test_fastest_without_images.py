@@ -1,0 +1,137 @@
+"""Are the fastest references whose inputs are vectors and matrices right, at more sizes than the problem's cases?"""
+
+import contextlib
+import importlib.util
+
+import pytest
+import torch
+
+import simt
+from grader.problems import problem
+from grader.problems.cases import Case
+from tests.kernels_ref.inputs import is_floating
+from tests.kernels_ref.test_fastest import FASTEST, OF_IMAGES
+from tests.kernels_ref.test_solutions import DEVICE, ON_CPU, SEED, error_of, held_at_full_size, tolerance
+from tests.kernels_ref.test_steps import shifted
+from tests.sample import sample
+
+NAMES = [name for name in FASTEST if name not in OF_IMAGES]
+
+# Sizes at which a kernel takes another path than in the problem's cases: (sizes, distribution of the inputs, longest
+# sum).
+SIZES = {
+    "scan/fastest": [
+        ({"length": 8191}, "normal", 8191),  # one element less than a part
+        ({"length": 8193}, "normal", 8193),
+        ({"length": 3 * 8192}, "uniform", 16384),  # whole parts alone
+        ({"length": 257 * 8192 + 5}, "uniform", 16384),  # a block looks back twice
+    ],
+}
+CASES = [
+    (name, case)
+    for name in NAMES
+    for case in [
+        *problem.find(FASTEST[name]).cases(),
+        *(Case(str(sizes), dict(sizes), inputs, reduction) for sizes, inputs, reduction in SIZES[name]),
+    ]
+]
+
+_modules = {}
+
+
+def load(name):
+    """Return the file as a module, built once."""
+    if name not in _modules:
+        spec = importlib.util.spec_from_file_location("fastest_" + name.replace("/", "_"), FASTEST[name])
+        assert spec is not None
+        assert spec.loader is not None
+        _modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(_modules[name])
+    return _modules[name]
+
+
+def instance_of(name, case):
+    """Return the file's problem at a case, a Case or its name."""
+    found = problem.find(FASTEST[name])
+    case = case if not isinstance(case, str) else next(one for one in found.cases() if one.name == case)
+    return found.instantiate(case, SEED, DEVICE)
+
+
+def solve(name, instance, **options):
+    """Return ModelNew with the instance's weights, and its output, run under simt with these options on a CPU."""
+    with torch.no_grad(), simt.run(**options) if ON_CPU else contextlib.nullcontext():
+        model = load(name).ModelNew(*instance.init_args).to(DEVICE)
+        model.load_state_dict(instance.model.state_dict(), strict=True)
+        inputs = [x.clone() for x in instance.inputs]
+        got = model(*inputs)
+        assert all(map(torch.equal, inputs, instance.inputs)), "an input was modified"
+        assert got.dtype == next(filter(is_floating, inputs)).dtype
+        return model, got
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case.name}" for name, case in CASES])
+def test_computes_what_the_model_computes(name, case):
+    """Is the result Model's in float64, reading and writing within bounds in both directions?"""
+    instance = instance_of(name, case)
+    (expected,) = instance.expected()
+    allowed = tolerance(instance, expected)
+    for options in ({"guard": "end"}, {"guard": "front", "schedule": "reverse"}) if ON_CPU else ({},):
+        assert error_of(solve(name, instance, **options)[1], expected) <= allowed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_result_does_not_depend_on_the_order_of_threads(name):
+    """Is the result the same to the last bit when threads and blocks take turns in other orders (on a GPU: again)?"""
+    instance = instance_of(name, "prime sizes")
+    _, first = solve(name, instance)
+    for seed in (1, 2):
+        assert torch.equal(solve(name, instance, schedule=seed)[1], first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_an_input_may_begin_anywhere(name):
+    """Is the result right where an input begins one or two elements past a multiple of 16 bytes?"""
+    instance = instance_of(name, "power of two")
+    model, aligned = solve(name, instance)
+    for number, x in enumerate(instance.inputs):
+        for start in (1, 2):
+            inputs = [shifted(x, start) if i == number else other for i, other in enumerate(instance.inputs)]
+            with torch.no_grad():
+                torch.testing.assert_close(
+                    model(*inputs),
+                    aligned,
+                    rtol=1e-3 if aligned.dtype == torch.half else 1e-6,
+                    atol=1e-3 if aligned.dtype == torch.half else 1e-6,
+                )
+
+
+@pytest.mark.skipif(not ON_CPU, reason="kernels that nvcc built have no checks")
+@pytest.mark.parametrize("name", sample(NAMES, []))
+def test_no_check_finds_anything(name):
+    """Is it free of races, unwritten memory, bad barriers and misaligned access, where x is aligned and where not?"""
+    for case in ("prime sizes", "power of two"):
+        instance = instance_of(name, case)
+        with simt.check() as report, torch.no_grad():
+            model = load(name).ModelNew(*instance.init_args)
+            for start in (0, 1):
+                model(*[shifted(x, start) for x in instance.inputs])
+        assert report.findings == []
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", NAMES)
+def test_full_size(name):
+    """At KernelBench's size, are the first, a middle and the last row (or the whole vector) right, many times over?"""
+    found = problem.find(FASTEST[name])
+    instance = found.instantiate(found.full(), SEED, DEVICE)
+    model, first = solve(name, instance)
+    with torch.no_grad():
+        for _ in range(30):
+            again = model(*instance.inputs)
+            # How far a block looks back may change the last bit of a scan.
+            torch.testing.assert_close(again, first, rtol=1e-6 if name == "scan/fastest" else 0, atol=0)
+    held_at_full_size(instance, first)
