@@ -512,6 +512,12 @@ SIMT_COUNTED f32 sub_f32_ftz(f32 x, f32 y) { return flushed(flushed(x) - flushed
 SIMT_COUNTED f32 mul_f32_ftz(f32 x, f32 y) { return flushed(flushed(x) * flushed(y)); }
 SIMT_COUNTED f32 fma_f32_ftz(f32 x, f32 y, f32 z) { return flushed(::fmaf(flushed(x), flushed(y), flushed(z))); }
 
+// Two halves in a register.
+SIMT_INLINE u32 add_f16x2(u32 x, u32 y) { return add_half2(x, y); }
+SIMT_INLINE u32 sub_f16x2(u32 x, u32 y) { return sub_half2(x, y); }
+SIMT_INLINE u32 mul_f16x2(u32 x, u32 y) { return mul_half2(x, y); }
+SIMT_INLINE u32 fma_f16x2(u32 x, u32 y, u32 z) { return fma_half2(x, y, z); }
+
 SIMT_INLINE u32 add_u32(u32 x, u32 y) { return x + y; }
 SIMT_INLINE u32 sub_u32(u32 x, u32 y) { return x - y; }
 SIMT_INLINE u32 mul_u32(u32 x, u32 y) { return x * y; }

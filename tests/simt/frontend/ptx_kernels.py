@@ -36,11 +36,13 @@ UNARY = {
     "not": ("not.b32 %0, %1;", "r", "r"), "neg": ("neg.f32 %0, %1;", "f", "f"), "abs": ("abs.f32 %0, %1;", "f", "f"),
     "to_f32": ("cvt.rn.f32.s32 %0, %1;", "f", "r"), "rzi": ("cvt.rzi.s32.f32 %0, %1;", "r", "f"),
     "rni": ("cvt.rni.s32.f32 %0, %1;", "r", "f"),
+    "square_plus": ("fma.rn.f16x2 %0, %1, %1, %1;", "r", "r"),
     "halves": ("{ .reg .b16 low, high; mov.b32 {low, high}, %1; mov.b32 %0, {high, low}; }", "r", "r"),
 }  # fmt: skip
 BINARY = {
     **{f"{r}_{t}": (f"cvt.{r}.{t}.f32", "r", "f") for r, t in (("rn", "bf16x2"), ("rn", "f16x2"), ("rz", "bf16x2"))},
     **{f"{f}_f32": (f"{f}.f32", "f", "f") for f in ("add", "sub", "mul", "min", "max", "mul.ftz", "add.rn.ftz")},
+    **{f: (f, "r", "r") for f in ("add.f16x2", "sub.rn.f16x2", "mul.f16x2")},
     **{f: (f, "r", "r") for f in "add.s32 sub.u32 mul.lo.s32 and.b32 or.b32 xor.b32 shl.b32 shr.u32 shr.s32".split()},
 }  # fmt: skip
 _CPP = {"f": "float", "r": "unsigned", "h": "unsigned short"}

@@ -242,6 +242,33 @@ def test_arithmetic(kernels, name, function):
     assert np.array_equal(out, function(x, y).astype(x.dtype))
 
 
+def _pairs(x: np.ndarray) -> np.ndarray:
+    """The halves in registers of 32 bits, in float64, which holds sums and products of two of them exactly."""
+    return x.view(np.float16).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("add.f16x2", np.add), ("sub.rn.f16x2", np.subtract), ("mul.f16x2", np.multiply)]
+)
+def test_arithmetic_of_pairs(kernels, name, function):
+    """Is each half the exact result's nearest, subnormal and infinite ones too?"""
+    chance = np.random.default_rng(4)
+    x, y = (chance.integers(0, 2**32, 4000, dtype=np.uint64).astype(np.uint32) for _ in range(2))
+    out = np.zeros_like(x)
+    run_kernel(kernels, f"binary_{name}", x, y, out)
+    with np.errstate(all="ignore"):
+        want = function(_pairs(x), _pairs(y)).astype(np.float16)
+    assert np.array_equal(out.view(np.float16), want, equal_nan=True)
+
+
+def test_fma_of_pairs(kernels):
+    """Is x times x plus x rounded once?"""
+    x = np.arange(65536, dtype=np.uint16).view(np.uint32)
+    with np.errstate(all="ignore"):
+        want = (_pairs(x) * _pairs(x) + _pairs(x)).astype(np.float16)
+    assert np.array_equal(_unary_of(kernels, "square_plus", x).view(np.float16), want, equal_nan=True)
+
+
 def test_registers_of_one_argument(kernels):
     """Do mov, neg, abs, not, and conversions of integers give what their names say?"""
     x = np.array([1.5, -2.5, 2.5, 3.7, -3.7], np.float32)
