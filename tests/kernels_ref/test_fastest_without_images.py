@@ -20,6 +20,14 @@ NAMES = [name for name in FASTEST if name not in OF_IMAGES]
 # Sizes at which a kernel takes another path than in the problem's cases: (sizes, distribution of the inputs, longest
 # sum).
 SIZES = {
+    "int4_matvec/fastest": [
+        # several tiles of rows per block, the last one ragged, and an odd number of groups
+        ({"rows": 2003, "columns": 328, "group_size": 128}, "normal", 328),
+        ({"rows": 37, "columns": 2080, "group_size": 256}, "normal", 2080),  # two pieces of a row share a scale
+        ({"rows": 9, "columns": 1056, "group_size": 384}, "normal", 1056),  # no power of two of them does
+        ({"rows": 16, "columns": 32, "group_size": 128}, "normal", 32),  # most warps have no piece
+        ({"batch_size": 9, "rows": 33, "columns": 288, "group_size": 128}, "normal", 288),
+    ],
     "scan/fastest": [
         ({"length": 8191}, "normal", 8191),  # one element less than a part
         ({"length": 8193}, "normal", 8193),
