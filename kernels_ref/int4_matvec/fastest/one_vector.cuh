@@ -73,7 +73,7 @@ struct Copies {
     }
 };
 
-// x (32 chunks), which begins at a multiple of 16 bytes, and the matrix -> y (rows). A block takes every gridDim.x-th
+// x (4 chunks of eight halves) and the matrix -> y (rows). A block takes every gridDim.x-th
 // tile of ROWS rows, a warp PIECES of every WARPS * PIECES pieces of them, and a lane 16 bytes of two rows of each piece.
 __global__ void __launch_bounds__(THREADS, BLOCKS)
     one_vector_kernel(const uint4* x, const __grid_constant__ Matrix m, __half* y) {
