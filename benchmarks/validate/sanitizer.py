@@ -48,10 +48,17 @@ COMPILE = ["nvcc", "-std=c++17", "-arch=sm_90", "-lineinfo"]
 FEW = {
     "groupnorm": {"batch_size": 1122, "features": 8, "dim1": 32, "dim2": 32},
     "scan": {"length": 2**21 + 3},
+    "int4_matvec": {"rows": 20000, "columns": 1184},
+    "int8_matmul": {"batch_size": 130, "rows": 500, "columns": 1040},
+    "attention": {"batch_size": 1, "heads": 2, "length": 1000, "causal": True},
 }
-# A size for a kernel that neither the full size nor the counted cases reach: images too wide for the chip, several
-# per block.
-MORE = {"conv_sigmoid_groupnorm": [{"batch_size": 60, "height": 21, "width": 300}]}
+# Sizes for kernels that neither the full size nor the counted cases reach, such as images too wide for the chip,
+# several per block.
+MORE = {
+    "conv_sigmoid_groupnorm": [{"batch_size": 60, "height": 21, "width": 300}],
+    "int4_matvec": [{"batch_size": 9, "rows": 500, "columns": 1184}],
+    "attention": [{"batch_size": 1, "heads": 2, "length": 300, "head_dim": 128}],
+}
 # Values put into one of two images of ordinary numbers, and the sizes at which the convolutions' fastest files search
 # for such values: the parity and the width of an image select the path that they then take.
 OUTLIERS = (1e8, 1e17, float("inf"))

@@ -20,6 +20,19 @@ NAMES = [name for name in FASTEST if name not in OF_IMAGES]
 # Sizes at which a kernel takes another path than in the problem's cases: (sizes, distribution of the inputs, longest
 # sum).
 SIZES = {
+    "attention/fastest": [
+        # more tiles of keys than the ring has places, several blocks of queries, all ragged
+        ({"batch_size": 1, "heads": 2, "length": 333}, "normal", 333),
+        ({"batch_size": 1, "heads": 2, "length": 333, "causal": True}, "normal", 333),
+        ({"batch_size": 1, "heads": 1, "length": 256, "causal": True}, "normal", 256),
+        ({"batch_size": 1, "heads": 2, "length": 161, "head_dim": 128, "causal": True}, "normal", 161),
+        # heads that fill no row of a tile
+        ({"batch_size": 1, "heads": 2, "length": 200, "head_dim": 40}, "normal", 200),
+        ({"batch_size": 1, "heads": 1, "length": 130, "head_dim": 96, "causal": True}, "normal", 130),
+        ({"batch_size": 2, "heads": 1, "length": 70, "head_dim": 8}, "normal", 70),
+        # scores that rise above the bound again and again
+        ({"batch_size": 1, "heads": 2, "length": 333, "scale": 8.0}, "file", 333),
+    ],
     "int4_matvec/fastest": [
         # several tiles of rows per block, the last one ragged, and an odd number of groups
         ({"rows": 2003, "columns": 328, "group_size": 128}, "normal", 328),
@@ -138,6 +151,39 @@ def test_no_check_finds_anything(name):
             for start in (0, 1):
                 model(*[shifted(x, start) for x in instance.inputs])
         assert report.findings == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_of_scores_that_rise(causal):
+    """Are results right where each key's score is above all before it, and where it is far below the first one's?"""
+    length, steps = 300, torch.arange(300)
+    q = torch.ones(1, 2, length, 64).half()
+    k = torch.zeros(1, 2, length, 64).half()
+    k[0, 0, :, 0], k[0, 1, :, 0] = steps.half(), -4 * steps.half()
+    v = torch.randn(1, 2, length, 64, generator=torch.Generator().manual_seed(SEED)).half()
+    found = problem.find(FASTEST["attention/fastest"])
+    expected = found.instantiate(Case("any", {"batch_size": 1, "causal": causal}, "normal", 1), SEED, "cpu").model(
+        q.double(), k.double(), v.double()
+    )
+    with torch.no_grad():
+        got = load("attention/fastest").ModelNew(causal)(*(x.to(DEVICE) for x in (q, k, v)))
+    torch.testing.assert_close(got.cpu().double(), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.slow
+def test_attention_keeps_nan_to_its_query():
+    """Does a query that is no number give NaN, and leave the others of its warp alone?"""
+    found = problem.find(FASTEST["attention/fastest"])
+    instance = found.instantiate(Case("any", {"batch_size": 1, "heads": 1, "length": 100}, "normal", 1), SEED, DEVICE)
+    model, clean = solve("attention/fastest", instance)
+    q, k, v = instance.inputs
+    q[0, 0, 7, 3] = float("nan")
+    with torch.no_grad():
+        got = model(q, k, v)
+    assert got[0, 0, 7].isnan().all()
+    others = [row for row in range(100) if row != 7]
+    torch.testing.assert_close(got[0, 0, others], clean[0, 0, others], rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.gpu

@@ -1,0 +1,43 @@
+#include "arguments.h"
+#include "../../shared/launch_result.cuh"
+
+// Returns whether the current GPU has the instructions of Ampere and later ones.
+static bool is_ampere() {
+#ifdef __SIMT__
+    return true;
+#else
+    int device = 0, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 8;
+#endif
+}
+
+template <int D>
+static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cudaStream_t stream) {
+    const auto [heads, length, depth] = of;
+    const __half *q = static_cast<const __half*>(t.q), *k = static_cast<const __half*>(t.k),
+                 *v = static_cast<const __half*>(t.v);
+    __half* const out = static_cast<__half*>(t.out);
+    const float scale = 1.0f / std::sqrt((float)depth);
+    if (depth % 8 == 0 && is_ampere()) {
+        const int64_t tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
+        if (tiles * heads > INT_MAX) return "too many queries for one launch";
+        const auto kernel = tiles_kernel<D>;
+        constexpr int bytes = STAGES * STAGE_BYTES<D>;
+        static_assert(bytes <= 48 << 10, "more must be asked for");
+        kernel<<<tiles * heads, THREADS, bytes, stream>>>(q, k, v, out, length, depth, (int)tiles,
+                                                          scale * 1.44269504088896341f, causal);
+    } else {
+        if (heads > 65535) return "more than 65,535 heads: a grid has no more rows";
+        const dim3 blocks((length + simple::QUERIES - 1) / simple::QUERIES, heads);
+        simple::attention_kernel<D><<<blocks, simple::THREADS, 0, stream>>>(q, k, v, out, length, depth, scale, causal);
+    }
+    return message();
+}
+
+const char* launch(const Tensors& t, const Sizes& of, bool causal, void* on_stream) {
+    const cudaStream_t stream = static_cast<cudaStream_t>(on_stream);
+    if (of.depth <= 32) return launch_for<32>(t, of, causal, stream);
+    if (of.depth <= 64) return launch_for<64>(t, of, causal, stream);
+    return launch_for<MOST_DEPTH>(t, of, causal, stream);
+}

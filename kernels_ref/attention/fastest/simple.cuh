@@ -1,0 +1,6 @@
+// For all sizes and GPUs.
+namespace simple {
+
+#include "../steps/03_register_tiles.py"  // SIDE to attention_kernel
+
+}  // namespace simple
