@@ -173,7 +173,7 @@ __device__ __forceinline__ void store(float* y, int left, bool whole, const floa
 #pragma unroll
         for (int row = 0; row < ROWS; ++row) {
             *reinterpret_cast<float4*>(y + row * WARP * VECTOR) =
-                float4{v[row][0] + before, v[row][1] + before, v[row][2] + before, v[row][3] + before};
+                make_float4(v[row][0] + before, v[row][1] + before, v[row][2] + before, v[row][3] + before);
         }
     } else {
 #pragma unroll

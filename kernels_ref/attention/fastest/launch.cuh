@@ -25,6 +25,7 @@ static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cu
         const auto kernel = tiles_kernel<D>;
         constexpr int bytes = STAGES * STAGE_BYTES<D>;
         static_assert(bytes <= 48 << 10, "more must be asked for");
+        cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
         kernel<<<tiles * heads, THREADS, bytes, stream>>>(q, k, v, out, length, depth, (int)tiles,
                                                           scale * 1.44269504088896341f, causal);
     } else {

@@ -43,6 +43,9 @@ const char* launch(const void* x, const void* packed, const void* scales, void* 
         if (shared <= room) {
             const auto kernel = one_vector_kernel;
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+            // All blocks of a multiprocessor need nearly all that it has.
+            cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                 cudaSharedmemCarveoutMaxShared);
             const int tiles = (rows + ROWS - 1) / ROWS;
             kernel<<<std::min(tiles, BLOCKS * multiprocessors), THREADS, shared, stream>>>(static_cast<const uint4*>(x),
                                                                                            m, to);

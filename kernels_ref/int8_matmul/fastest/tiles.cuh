@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(THREADS, 1)
                 const float high = (float)sum[i][j][2 * half + 1] * factor * scale[1];
                 float* const to = y + (int64_t)vector * rows + row;
                 if (rows % 2 == 0) {
-                    *reinterpret_cast<float2*>(to) = float2{low, high};
+                    *reinterpret_cast<float2*>(to) = make_float2(low, high);
                 } else {
                     to[0] = low;
                     if (row + 1 < rows) to[1] = high;
