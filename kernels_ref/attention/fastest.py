@@ -170,13 +170,13 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
 
 constexpr int WARPS = 4, THREADS = 32 * WARPS;
 constexpr int CHUNK = 16;                                    // keys whose scores a warp has at a time
+constexpr int BLOCKS = 2;                                    // of a multiprocessor
 constexpr int STAGES = 3;                                    // tiles of the ring
 template <int D> constexpr int M = D <= 64 ? 2 : 1;          // times 16 queries of a warp
 template <int D> constexpr int QUERIES = 16 * M<D> * WARPS;  // of a block
 template <int D> constexpr int TILE = D <= 64 ? 64 : 32;     // keys and values
 template <int D> constexpr int ROW = 2 * D;                  // bytes of a key
 template <int D> constexpr int STAGE_BYTES = 2 * TILE<D> * ROW<D>;
-template <int D> constexpr int BLOCKS = D <= 64 ? 2 : 2;     // of a multiprocessor
 constexpr float HEADROOM = 4.0f;  // the largest exponential is 2^-HEADROOM when the bound has risen
 
 // Returns where the 16-byte chunk `c` of a row lies in it: eight rows have the same chunk in different banks.
@@ -190,7 +190,7 @@ template <int D>
 struct Copies {
     static constexpr int CHUNKS = D / 8, LINES = THREADS / CHUNKS;  // of a row; rows that all threads copy at a time
     const __half *k, *v;  // what this thread copies of its first row of the next tile
-    int left;             // rows from that one on
+    int left;  // rows from that one on
     unsigned to;
 
     __device__ __forceinline__ Copies(const __half* keys, const __half* values, unsigned ring, int length, int depth) {
@@ -270,8 +270,8 @@ __device__ __forceinline__ void multiply_values(float (&sums)[M<D>][D / 8][4], c
 template <int D>
 struct State {
     float sums[M<D>][D / 8][4];  // of values, each times its exponential
-    float total[M<D>][2];        // of the exponentials of this lane's keys
-    float bound[M<D>][2];        // subtracted from all exponents
+    float total[M<D>][2];  // of the exponentials of this lane's keys
+    float bound[M<D>][2];  // subtracted from all exponents
 };
 
 // Raises the bounds of the queries that have an exponent above 0, and shrinks their sums. is_first: sets all bounds.
@@ -391,7 +391,7 @@ __device__ __forceinline__ void add_chunk(State<D>& s, float (&scores)[M<D>][2][
 // q, k, v, out (heads of all images, length, depth), where depth is at most D and a multiple of 8; zeros fill the rest.
 // A block has QUERIES queries, `tiles` blocks have those of a head. scale: of the exponents of 2.
 template <int D>
-__global__ void __launch_bounds__(THREADS, BLOCKS<D>)
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     tiles_kernel(const __half* q, const __half* k, const __half* v, __half* out, int length, int depth, int tiles,
                  float scale, bool causal) {
 #ifdef AMPERE

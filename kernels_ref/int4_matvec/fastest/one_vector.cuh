@@ -6,12 +6,10 @@
 #include "tensor_cores.cuh"
 #include "../steps/05_tensor_cores.py"  // merge to any_kernel
 
-constexpr int STAGES = 2;                // places of each lane's ring
-constexpr int BLOCKS = 4;                // of a multiprocessor
-static_assert(32 % ROWS == 0);
-constexpr int PIECES = 32 / ROWS;                // that a warp takes at a time
-constexpr int CHUNKS = PIECES * 4;       // of 16 bytes, of each row of them
-
+constexpr int STAGES = 2;                       // places of each lane's ring
+constexpr int BLOCKS = 4;                       // of a multiprocessor
+constexpr int PIECES = 32 / ROWS;  // that a warp takes at a time: a lane has the scale of a row and a piece
+constexpr int CHUNKS = PIECES * 4;  // of 16 bytes, of each row of them
 constexpr int PLACE = THREADS * sizeof(uint4);  // bytes from a lane's chunk in the ring to its next one
 
 struct Shared {
@@ -29,7 +27,7 @@ __device__ __forceinline__ void add_exact(float (&c)[4], unsigned upper, unsigne
 // A matrix whose rows begin at multiples of 16 bytes. chunks: of 16 bytes, of a row; padded: filled up to whole pieces.
 // groups: of a row, each of 2^pieces_log pieces of PIECE words.
 struct Matrix {
-    const uint4* packed;   // (rows, chunks)
+    const uint4* packed;  // (rows, chunks)
     const unsigned short* scales;  // (rows, groups), bits of halves
     int rows, chunks, padded, groups, pieces_log;
 };
@@ -38,8 +36,8 @@ struct Matrix {
 // is written, and there the x of a chunk is 0.
 struct Copies {
     int upper, lower;  // the first chunk of this lane's rows of the tile
-    int first_scale;   // of the row that this lane loads scales of
-    int tile, chunk;   // the first one of the pieces
+    int first_scale;  // of the row that this lane loads scales of
+    int tile, chunk;  // the first one of the pieces
 
     __device__ __forceinline__ void begin_tile(const Matrix& m) {
         const int row = tile * ROWS + threadIdx.x % 32 / 4;
