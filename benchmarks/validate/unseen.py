@@ -7,9 +7,10 @@
 
 The programs were written after the model and without a prediction, and no constant was fitted to them. Their kernels
 are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
-the counts and the times, and a digest of the model's source when they were measured. A kernel on which the model has
-been improved since is no longer unseen: --met, before that, puts its program and the day into `seen`, and what the
-model said until then into `first`.
+the counts and the times, a digest of the model's source when they were measured, and what that model said, in `said`:
+where the source has changed since, the script tells which predictions are others now. A kernel on which the model has
+been improved is no longer unseen: --met, before that, puts its program and the day into `seen`, and what the model said
+until then into `first`.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ MODEL = [ROOT / "simt" / "counting" / name for name in ("time_model.py", "work.p
 MODEL += sorted((ROOT / "simt" / "toolchain" / "disassembly").glob("*.py"))
 DEVICES = {"NVIDIA H200": "H200", "NVIDIA H100 80GB HBM3": "H100"}
 WORDS = {True: "yes", False: "NO"}
+SAME = 0.01  # predictions that differ by less are the same: counts of atomics differ a little from run to run
 MEDIAN, FAR, NEAR_SHARE, HELD_SHARE = 0.15, 0.35, 0.9, 0.9  # the aims
 
 
 def read_data() -> dict:
     """Return the data file; empty parts where there is none."""
-    empty = {"times": {}, "counts": {}, "seen": {}, "first": []}
+    empty = {"times": {}, "counts": {}, "said": {}, "seen": {}, "first": []}
     return empty | (json.loads(DATA.read_text()) if DATA.is_file() else {})
 
 
@@ -97,6 +99,8 @@ def count(data: dict) -> None:
         for program, launches in zip(list_programs(), pool.map(count_one, list_programs()), strict=True):
             data["counts"][program.stem] = [make_row(launch) for launch in launches]
             print(program.stem, len(launches), flush=True)
+    if data["times"] and data["model"] == digest_model():
+        data["said"] = {row.name: row.predicted for row in list_rows(data)}
 
 
 def make_row(launch: dict) -> dict:
@@ -166,6 +170,14 @@ def describe_sum(found: dict[str, float]) -> str:
     )
 
 
+def describe_changes(data: dict, rows: list[Row]) -> str:
+    """Return how many predictions are others than those of the model that the kernels were measured for."""
+    then = data["said"]
+    others = [row for row in rows if row.name not in then or abs(row.predicted / then[row.name] - 1) > SAME]
+    names = f": {', '.join(row.name for row in others)}" if others else ""
+    return f"Predictions that are others than then: {len(others)} of {len(rows)}{names}."
+
+
 def compare(data: dict) -> bool:
     """Print the kernels, the worst first, and a summary. Return whether the aims are met."""
     rows, machine = list_rows(data), data["machine"]
@@ -183,7 +195,7 @@ def compare(data: dict) -> bool:
         show_table(["kernel", "measured µs", "predicted µs", "error", "limit", "in the interval"], table)
         print(f"\nNever met: {describe_sum(sum_up(rows))}")
         if data["model"] != digest_model():
-            print("The model's source has changed since the kernels were measured.")
+            print(f"The model's source has changed since the kernels were measured. {describe_changes(data, rows)}")
     for first in data["first"]:
         print(f"Never met on {first['date']}, {first['gpu']}: {describe_sum(first)}")
     if seen := list_rows(data, seen=True):

@@ -14,7 +14,7 @@ SIMT_INLINE int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 SIMT_INLINE int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 SIMT_INLINE int __ffs(int x) { return __builtin_ffs(x); }
 SIMT_INLINE int __ffsll(long long x) { return __builtin_ffsll(x); }
-inline unsigned __brev(unsigned x) {
+SIMT_COUNTED unsigned __brev(unsigned x) {
   x = (x >> 1 & 0x55555555u) | (x & 0x55555555u) << 1;
   x = (x >> 2 & 0x33333333u) | (x & 0x33333333u) << 2;
   x = (x >> 4 & 0x0F0F0F0Fu) | (x & 0x0F0F0F0Fu) << 4;
@@ -31,7 +31,7 @@ inline unsigned __fns(unsigned mask, unsigned base, int offset) {
     if (mask >> at & 1 && (offset -= step) == 0) return (unsigned)at;
   return ~0u;
 }
-inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+SIMT_COUNTED unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long bytes = (unsigned long long)y << 32 | x;
   unsigned result = 0;
   for (int i = 0; i < 4; ++i) result |= (unsigned)(bytes >> 8 * (selector >> 4 * i & 7) & 0xFF) << 8 * i;
@@ -69,27 +69,27 @@ SIMT_INLINE unsigned __funnelshift_rc(unsigned lo, unsigned hi, unsigned shift) 
   return shift >= 32 ? hi : __funnelshift_r(lo, hi, shift);
 }
 
-inline int __dp4a(int a, int b, int c) {
+SIMT_COUNTED int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 32; i += 8) c += (signed char)(a >> i) * (signed char)(b >> i);
   return c;
 }
-inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+SIMT_COUNTED unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int i = 0; i < 32; i += 8) c += (a >> i & 0xFF) * (b >> i & 0xFF);
   return c;
 }
-inline int __dp4a(char4 a, char4 b, int c) { return c + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
-inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
+SIMT_COUNTED int __dp4a(char4 a, char4 b, int c) { return c + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+SIMT_COUNTED unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
   return c + (unsigned)(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w);
 }
 // Two 16-bit numbers of `a` times the low or the high two bytes of `b`.
-inline int __dp2a_lo(int a, int b, int c) {
+SIMT_COUNTED int __dp2a_lo(int a, int b, int c) {
   return c + (short)a * (signed char)b + (short)(a >> 16) * (signed char)(b >> 8);
 }
-inline int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
-inline unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
+SIMT_COUNTED int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
+SIMT_COUNTED unsigned __dp2a_lo(unsigned a, unsigned b, unsigned c) {
   return c + (a & 0xFFFF) * (b & 0xFF) + (a >> 16) * (b >> 8 & 0xFF);
 }
-inline unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
+SIMT_COUNTED unsigned __dp2a_hi(unsigned a, unsigned b, unsigned c) { return __dp2a_lo(a, b >> 16, c); }
 
 // ---- two 16-bit or four 8-bit numbers in a word ----
 

@@ -67,12 +67,15 @@ OWN_FUNCTIONS = (
         {"instructions": 2.0, "fp32_fast": 1.0},
     ),
     (
-        re.compile(r"^_ZN4simt3ptx\d+(\w+_approx_ftz|tanh_approx)E|^__popcount[sdt]i2$"),
+        re.compile(r"^_ZN4simt3ptx\d+(\w+_approx_ftz|tanh_approx)E|^__popcount[sdt]i2$|^_Z\d+__brevj"),
         {"instructions": 1.0, "fp32_special": 1.0},
     ),
     (re.compile(r"^_ZN4simt3ptx\d+\w+_approxE"), {"instructions": 2.0, "fp32_fast": 1.0}),
     (
-        re.compile(r"^_ZN4simt3ptx\d+(lop3I|min_nan|max_nan)|^_ZN4simt1[34]shared_(number|pointer)"),
+        re.compile(
+            r"^_ZN4simt3ptx\d+(lop3I|min_nan|max_nan)|^_ZN4simt1[34]shared_(number|pointer)|"
+            r"^_Z\d+__(dp[24]a|byte_perm)"
+        ),
         {"instructions": 1.0, "integer": 1.0},
     ),
     (re.compile(r"^f(min|max)f$"), {"instructions": 1.0, "fp32_least": 1.0}),

@@ -161,6 +161,19 @@ __global__ void single(const float* x, float* y, int n) {
   }
   y[threadIdx.x] = most + bits;
 }
+__global__ void words(const float* x, float* y, int n) {
+  int sum = 0;
+  for (int i = 0; i < n; i++) sum ^= __float_as_int(x[i]);
+  y[threadIdx.x] = sum;
+}
+__global__ void dot_products(const float* x, float* y, int n) {
+  int sum = 0;
+  for (int i = 0; i < n; i++) {
+    const int word = __float_as_int(x[i]);
+    sum ^= __byte_perm(__dp4a(word, sum, __dp2a_lo(word, sum, 7)), word, 0x3172);
+  }
+  y[threadIdx.x] = sum;
+}
 __global__ void squares(const float* x, float* y, int n) {
   float v = x[threadIdx.x];
   y[threadIdx.x] = powf(v, 2.0f) + powf(3.0f, 2.5f);
@@ -276,6 +289,13 @@ def test_functions_are_counted_as_what_a_gpu_has_for_them(module):
     assert (mix["fp32_pow"], mix["fp64_pow"]) == (32, 32)
     mix = count(module, "doubles").counters.mix
     assert [mix[f"fp64_{name}"] for name in ("exp", "log", "pow", "other")] == [32] * 4
+
+
+def test_a_product_of_words_is_one_instruction(module):
+    """Are four products of bytes with their sum one instruction each time, as is a choice of bytes?"""
+    plain, products = (count(module, name).counters.mix for name in ("words", "dot_products"))
+    assert products["indexing"] - plain["indexing"] == pytest.approx(3 * 32 * N)
+    assert products.get("calls", 0) == 0
 
 
 def test_threads_that_add_to_one_shared_float_wait_for_each_other(module):
