@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from grader.judging.trial import Finding
+from grader.problems.cases import Case
 from grader.verdict import NOT_OWN_WORK, CaseResult, Evidence, Reason, Stage, Status
 
 ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
+LEAST_COMPARED = 2  # right cases, and wrong ones, of which something is said in common
 MAX_MESSAGE = 40_000  # characters: twice those of a worker's text, for what the judge adds to it
 # Reasons that are about numbers: the stage "safe" may explain them.
 VALUE_REASONS = {
@@ -42,6 +44,28 @@ def add_case(stage: Stage, name: str, finding: Finding | None) -> None:
     """Add a case that was run: failed with the finding, or passed."""
     status, reason = (Status.failed, finding.reason) if finding else (Status.passed, None)
     stage.cases.append(CaseResult(name=name, status=status, reason=reason))
+
+
+def describe_common(stage: Stage, cases: Sequence[Case], literals: Mapping[str, object]) -> str:
+    """Return a sentence on the one setting that all wrong cases of a stage have and no right one has; else "".
+
+    literals: the values of the problem's file, for cases that do not set them.
+    """
+    went = {case.name: case.status for case in stage.cases}
+    values = {case.name: {**literals, **case.set} for case in cases if case.name in went}
+    wrong = [one for name, one in values.items() if went[name] is Status.failed]
+    right = [one for name, one in values.items() if went[name] is Status.passed]
+    if len(wrong) < LEAST_COMPARED or len(right) < LEAST_COMPARED:
+        return ""
+    first = wrong[0]
+    common = [
+        key
+        for key in sorted({key for case in cases for key in case.set})
+        if key in first
+        and all(one.get(key) == first[key] for one in wrong)
+        and not any(one.get(key) == first[key] for one in right)
+    ]
+    return f" All cases with `{common[0]} = {first[common[0]]}` fail, and no others." if len(common) == 1 else ""
 
 
 def add_skipped_case(stage: Stage, name: str, reason: Reason | None = None) -> None:

@@ -93,8 +93,8 @@ def tolerance(expected, eager, reduction: int | None = None, noise=None, precisi
     three times the error.
 
     In precision "fp16" inputs and outputs have 16 bits, and so may have what goes into a product; sums are float32. For
-    the same reason FP16_FACTOR times the level of eager's own error is allowed, its last rounding included, and twice
-    the output's eps.
+    the same reason FP16_FACTOR times the levels of eager's own error, its last rounding included, and of noise are
+    allowed, and twice the output's eps.
     """
     if precision == "fp16":
         return _find_tolerance_of_16_bits(expected, eager, noise)
@@ -140,11 +140,11 @@ def _find_tolerance(expected, eager, reduction: int, noise, precision: str) -> t
 
 def _find_tolerance_of_16_bits(expected, eager, noise) -> torch.Tensor:
     """Return tolerance() in precision "fp16"."""
-    level = FP16_FACTOR * _level(_finite(eager.double() - expected).abs_())
+    level = _level(_finite(eager.double() - expected).abs_())
     if noise is not None:
         level = level + _level(_finite(noise.double()).abs_())
     kept = torch.finfo(eager.dtype)
-    return _finite(expected).abs_().mul_(2 * kept.eps).add_(level + kept.tiny)
+    return _finite(expected).abs_().mul_(2 * kept.eps).add_(FP16_FACTOR * level + kept.tiny)
 
 
 def _level(error: torch.Tensor) -> torch.Tensor:

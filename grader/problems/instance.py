@@ -138,9 +138,14 @@ class Instance:
     def gradient_noise(
         self, upstream: list[torch.Tensor], expected: list[torch.Tensor | None]
     ) -> list[torch.Tensor | None]:
-        """Return how far each gradient moves when every input, weight and upstream gradient is off by one rounding."""
+        """Return how far each gradient moves when every input, weight and upstream gradient is off by one rounding.
+
+        In a problem of precision "fp16" it is a rounding to 16 bits: a backward pass also has forward's result, which
+        is rounded so, and large terms may cancel in it, as in softmax's.
+        """
+        unit = torch.finfo(torch.float16).eps / 2 if self.precision == "fp16" else self._unit()
         try:
-            moved = self._gradients_double(upstream, rounding=self._unit())
+            moved = self._gradients_double(upstream, rounding=unit)
         except ProblemError:
             return [value if value is None else torch.zeros_like(value, dtype=torch.float32) for value in expected]
         return [None if a is None or b is None else measure_distance(a, b) for a, b in zip(expected, moved)]

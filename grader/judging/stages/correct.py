@@ -6,7 +6,14 @@ import dataclasses
 
 from grader.judging import checked_runs, findings, kernel_use
 from grader.judging.context import Context
-from grader.judging.results import add_case, add_skipped_case, fail_stage, keep_when_interrupted, pick_clearest
+from grader.judging.results import (
+    add_case,
+    add_skipped_case,
+    describe_common,
+    fail_stage,
+    keep_when_interrupted,
+    pick_clearest,
+)
 from grader.judging.side_effects import find_side_effects
 from grader.judging.trial import Finding, FindingError
 from grader.problems.cases import OWN_SIZES, Case, has_own_sizes, too_few_sizes_warning
@@ -29,7 +36,8 @@ def run(context: Context, stage: Stage) -> None:
             context.notify_case(finding)
     if found:
         fail_stage(stage, pick_clearest(found))
-        stage.message = _describe_own_sizes(context, stage, cases) + stage.message
+        common = describe_common(stage, cases, context.problem.literals)
+        stage.message = _describe_own_sizes(context, stage, cases) + stage.message + common
     else:
         stage.message = too_few_sizes_warning(context.cases) if context.request.case is None else ""
     kernel_use.mark_missing_kernels(context, stage)

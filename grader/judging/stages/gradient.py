@@ -14,6 +14,7 @@ from grader.judging.gradients import compute_expected_gradients, does_rounding_p
 from grader.judging.results import (
     add_case,
     add_skipped_case,
+    describe_common,
     fail_stage,
     keep_when_interrupted,
     pick_clearest,
@@ -72,6 +73,7 @@ def run(context: Context, stage: Stage) -> None:
             skip_stage(stage, None, gradient_messages.explain_accidental(finding))
             return
         fail_stage(stage, finding if context.requires_gradient else gradient_messages.explain_unrequired(finding))
+        stage.message += describe_common(stage, context.cases, context.problem.literals)
         context.observer.stage_failed(stage, context.problem, context.trials)
     elif not any(case.status is Status.passed for case in stage.cases):
         skip_stage(stage, None, stage.message or "No case of this problem asks for a gradient.")
@@ -87,7 +89,7 @@ def _is_accidental(finding: Finding, text: str) -> bool:
 def _run_cases(context: Context, stage: Stage, found: list[Finding]) -> None:
     """Run every case that has a gradient; add what is wrong to `found`. Raises the first refusal at the end."""
     refusal = None
-    trials = [trial for trial in context.trials if trial.case.gradient and trial.case.precision == "fp32"]
+    trials = [trial for trial in context.trials if trial.case.gradient and trial.case.precision != "tf32"]
     for number, trial in enumerate(trials, 1):
         name = trial.case.name
         if found and found[-1].fatal:
@@ -215,7 +217,7 @@ class _GradientCheck:
         for number, got in enumerate(one.made[: len(right.names)]):
             if got is None:
                 continue
-            case = Case(self.trial.case.name)
+            case = Case(self.trial.case.name, precision=self.trial.case.precision)
             against = (right.eager[number], case, right.noise[number], right.reductions[number])
             difference = tolerance.compare(got, right.expected[number], *against)
             if difference is None:
@@ -322,7 +324,7 @@ class _GradientCheck:
                 return self._find_wrong(second)
             if same_bits(a, b):
                 continue
-            case = Case(self.trial.case.name)
+            case = Case(self.trial.case.name, precision=self.trial.case.precision)
             difference = tolerance.compare(b, a.double(), a, case, right.noise[number], right.reductions[number])
             if difference is None and not self.required:
                 continue
