@@ -36,6 +36,7 @@ class BackgroundDiagnosis:
         self.thread: threading.Thread | None = None
         self.ready = threading.Event()  # set once the stage is over, or the search must end
         self.reason: Reason | None = None
+        self.gradient: str | None = None  # the one that the stage names
         self.cases: list[SearchCase] = []
         self.on_gpu = False  # the judge's cases lie there, and lead() makes them anew on the CPU
 
@@ -53,7 +54,7 @@ class BackgroundDiagnosis:
             return
         if stage.reason in fault_localization.WANTED:
             self.cases = make_search_cases(problem, stage, trials)
-            self.reason = stage.reason
+            self.reason, self.gradient = stage.reason, fault_localization.failed_gradient(stage)
         self.ready.set()
 
     def judged(self, verdict: Verdict) -> None:
@@ -77,6 +78,7 @@ class BackgroundDiagnosis:
         begun = time.monotonic()
         if self.on_gpu and problem is not None and not self.ready.is_set() and fault_localization.wanted(verdict):
             self.cases, self.reason = fault_localization.remake_cases(problem, verdict), verdict.reason
+            self.gradient = fault_localization.failed_gradient(verdict.first_problem)
         self.ready.set()
         left = None if seconds is None else max(LEAST_S, begun + seconds - time.monotonic())
         self.thread.join(left)
@@ -95,7 +97,7 @@ class BackgroundDiagnosis:
             search.prepare()
             self.ready.wait()
             if self.cases and search.candidates:
-                search.run(self.reason, self.cases)
+                search.run(self.reason, self.cases, self.gradient)
         except (WorkerLost, sandbox.SandboxError):
             pass
         finally:

@@ -73,6 +73,7 @@ class Variable:
 
     kind: "int", "float", a pointer's type, or "" for what is not edited. at: the token where it is declared. end: where
     its scope ends. first: the name of a copy of its first value. bound: the text of its upper bound, as far as known.
+    shape: of an array, its type and sizes, `float[TILE][D]`.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Variable:
     first: str = ""
     bound: str = ""
     init: str = ""
+    shape: str = ""
 
 
 @dataclasses.dataclass
@@ -106,6 +108,7 @@ class FunctionReader:
     def __init__(self, source: str):
         self.tokens = _join_operators(tokenize(source))
         self.protected: set[int] = set(find_directives(self.tokens))
+        self.functions: list[Function] = []
 
     def step(self, i: int, step: int = 1) -> int:
         """Return the next token in this direction that is neither space nor comment."""
@@ -211,7 +214,8 @@ class FunctionReader:
         after = self.text(self.step(end))
         typed = any(t.text in TYPES | {"const", "torch", "std", "at"} for t in inside)
         plain = all(t.kind in ("word", "number") or t.text in (",", "::") for t in inside)
-        return typed or (after in ("::", "{") and plain) or (after == "<<<" and bool(inside))
+        called = after == "(" and self.text(self.step(i, -1)) in {function.name for function in self.functions}
+        return typed or ((after in ("::", "{") or called) and plain) or (after == "<<<" and bool(inside))
 
 
 def kind_of(words: list[str], pointer: bool) -> str:

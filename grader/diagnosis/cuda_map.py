@@ -64,7 +64,6 @@ class SourceMap(FunctionReader):
         self.mutants: list[Mutant] = []
         self.depth = 0  # of { } around the statement at hand
         self.twins: dict[tuple, int] = {}
-        self.functions: list[Function] = []
         self.function: Function  # the one that is being edited
         self.loops: list[tuple[int, int]] = []  # ( and ) of each for of this function
 

@@ -26,12 +26,14 @@ class Declarations(SourceMap):
         if not {*words} & TYPES or self.tokens[j].kind != "word":
             return False
         self.protected |= set(range(i, j))
-        kind = "" if const else kind_of([w for w in words if w not in QUALIFIERS], pointer)
+        base = kind_of([w for w in words if w not in QUALIFIERS], pointer)
+        kind = "" if const else base
         depth, named, init = 0, j, -1
         for k in range(j, end + 1):
             text = self.text(k)
             if (text in (",", ";") and depth == 0) or k == end:
-                self._declare_one(named, kind, init, k, limit, "const" in words, words)
+                self._declare_one(named, kind, init, k, limit, words)
+                self._note_shape(named, base)
                 named, init = self.step(k), -1
                 while self.text(named) == "*":
                     named = self.step(named)
@@ -43,9 +45,16 @@ class Declarations(SourceMap):
                 self.protected.add(k)  # an array's size
         return True
 
-    def _declare_one(
-        self, named: int, kind: str, init: int, end: int, limit: int, const: bool, words: list[str]
-    ) -> None:
+    def _note_shape(self, named: int, base: str) -> None:
+        """Note the type and the sizes of an array that was just declared."""
+        sizes, opening = "", self.step(named)
+        while self.text(opening) == "[" and (closing := find_closing(self.tokens, opening)) > 0:
+            sizes += "".join(self.raw(opening, closing + 1).split())
+            opening = self.step(closing)
+        if sizes and base:
+            self.function.variables[-1].shape = base + sizes
+
+    def _declare_one(self, named: int, kind: str, init: int, end: int, limit: int, words: list[str]) -> None:
         self.protected.add(named)
         array = self.text(self.step(named)) in ("[", "(")
         made = Variable(
@@ -53,7 +62,7 @@ class Declarations(SourceMap):
             "" if array else kind,
             end,
             limit,
-            const=const,
+            const="const" in words,
             init=self.raw(init, end) if init > 0 else "",
         )
         self.function.variables.append(made)

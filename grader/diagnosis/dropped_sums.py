@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from grader.diagnosis.source_lines import backward_lines
+from grader.diagnosis.backward_kernels import backward_lines
 from grader.source.cpp import Function, Text, split
 from grader.source.places import Place
 from grader.verdict import Reason, Stage, StageName
@@ -39,6 +39,7 @@ def of(stage: Stage, source: str) -> Place | None:
     if stage.reason not in WRONG:
         return None
     text, behind = Text(source), backward_lines(source)
+    unread = None
     for kernel in text.functions.values():
         back = text.line(kernel.start) in behind
         if (
@@ -47,6 +48,7 @@ def of(stage: Stage, source: str) -> Place | None:
             or (stage.name is StageName.correct and back)
         ):
             continue
+        unread = unread or _find_unread(text, kernel)
         sums = unused(text, kernel)
         last = max((line for lines in sums.values() for line in lines), default=0)
         stores = sorted(
@@ -61,7 +63,25 @@ def of(stage: Stage, source: str) -> Place | None:
             return Place(
                 _describe_unused(sums, stores[0]), tuple(stores), beside=tuple(lines[-1] for lines in sums.values())
             )
-    return None
+    return unread
+
+
+def _find_unread(text: Text, kernel: Function) -> Place | None:
+    """Return the line that fills a shared array which its kernel never reads, if there is just one such array."""
+    found = []
+    for declared in text.find(r"__shared__\s[^;]*", kernel):
+        for name in re.findall(r"([A-Za-z_]\w*)\s*\[", re.sub(r"\[[^\]]*\]", "[", declared[0])):
+            every = {
+                match.start() for match in text.find(rf"(?<![\w.>]){name}\b", kernel) if match.start() > declared.end()
+            }
+            stored = {match.start() for match in text.find(rf"(?<![\w.>]){name}\s*(?:\[[^\[\]]*\]\s*)+=(?!=)", kernel)}
+            if every and every == stored:
+                found.append((name, text.line(min(every))))
+    if len(found) != 1:
+        return None
+    (name, line), *_ = found
+    words = f"Line {line} fills `{name}`, and nothing in `{kernel.name}` reads it: what is computed there lacks it."
+    return Place(words, (), beside=(line,))
 
 
 def _describe_unused(sums: dict[str, list[int]], store: int) -> str:

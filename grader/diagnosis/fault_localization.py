@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from grader.diagnosis import effects, mutants, value_effects
+from grader.diagnosis.backward_kernels import backward_lines, gradient_lines
 from grader.diagnosis.leads import Candidate, Lead, make_birth_lead, make_lead
 from grader.diagnosis.mutant_worker import MutantWorker, WorkerLost
 from grader.diagnosis.search_cases import SearchCase, choose_cases, make_search_cases
-from grader.diagnosis.source_lines import backward_lines
 from grader.problems import exercises
 from grader.source import contract
-from grader.verdict import Reason, StageName, Verdict
+from grader.verdict import Reason, Stage, StageName, Verdict
 from grader.worker import sandbox
 
 __all__ = ["WANTED", "Lead", "Search", "lead", "wanted"]
@@ -73,12 +73,17 @@ def lead(
         search.prepare()
         if not search.candidates:
             return None
-        search.run(verdict.reason, remake_cases(Path(problem), verdict))
+        search.run(verdict.reason, remake_cases(Path(problem), verdict), failed_gradient(verdict.first_problem))
         return search.best_candidate(verdict)
     except (WorkerLost, sandbox.SandboxError):
         return None
     finally:
         search.close()
+
+
+def failed_gradient(stage: Stage | None) -> str | None:
+    """Return the input or weight whose gradient a stage names."""
+    return stage.evidence[0].gradient if stage is not None and stage.evidence else None
 
 
 def remake_cases(path: Path, verdict: Verdict) -> list[SearchCase]:
@@ -132,10 +137,10 @@ class Search:
         """End the worker."""
         self.worker.close()
 
-    def run(self, reason: Reason | None, cases: list[SearchCase]) -> None:
+    def run(self, reason: Reason | None, cases: list[SearchCase], gradient: str | None = None) -> None:
         """Find the mutants with which the failing cases pass.
 
-        reason: of the stage. cases: the failing ones and some that passed.
+        reason: of the stage. cases: the failing ones and some that passed. gradient: the one that the stage names.
         """
         in_order, cases = cases, self._choose_fast(cases)
         first = next((case for case in cases if case.fails), None)
@@ -147,7 +152,7 @@ class Search:
             self.birth = self._find_birth(shown)
             if self.birth and value_effects.is_cause(*self.birth, self.source.text.split("\n")):
                 return
-        self.good = self._find_good(first)
+        self.good = self._find_good(first, gradient)
         self.tested = 1
         for case in cases:
             if case is not first and self.good:
@@ -245,17 +250,23 @@ class Search:
         slow = [case for case in found if case.fails][:1] if not any(case.fails for case in fast) else []
         return sorted({id(case): case for case in [*fast, *slow]}.values(), key=lambda case: case.seconds)
 
-    def _find_good(self, case: SearchCase) -> list[Candidate]:
+    def _find_good(self, case: SearchCase, gradient: str | None) -> list[Candidate]:
         """Return the candidates with which a case passes.
 
-        For a gradient, those in forward's kernels are tried only if none in backward's makes the case pass.
+        For a gradient, those in the kernels that make it come first, and those in forward's kernels are tried only if
+        none in backward's makes the case pass.
         """
         started, restarts, fatal = time.monotonic(), 0.0, set()
         self.worker.construct(case)
         good = []
         often = collections.Counter(one.mutant.kind for one in self.candidates.values())
         behind = backward_lines(self.source.text) if case.gradients is not None else set()
-        for one in sorted(self.candidates.values(), key=lambda one: (one.line not in behind, often[one.mutant.kind])):
+        makers = gradient_lines(self.source.text, gradient) if behind else set()
+
+        def rank(one: Candidate) -> tuple[bool, bool, int]:
+            return one.line not in makers, one.line not in behind, often[one.mutant.kind]
+
+        for one in sorted(self.candidates.values(), key=rank):
             if time.monotonic() - started - restarts > SEARCH_SECONDS or (good and behind and one.line not in behind):
                 break
             if one.line in fatal:

@@ -52,6 +52,14 @@ def find_exchanged(stage: Stage, student: Student) -> Place | None:
     return _find_renamed(own, way, k)
 
 
+def trace_gradient(student: Student, name: str) -> list[str]:
+    """Return the names that the gradient of an input or a weight has in backward and in the C++ that it calls."""
+    own, place = student.own, student.place_of(name)
+    if own is None or place is None or place[0] >= len(own.arguments):
+        return []
+    return [step.name for step in _trace_returned(student, own, place[0]) if step.name]
+
+
 def _accused(stage: Stage, student: Student) -> int | None:
     """Return the number of the argument of apply whose gradient the evidence is about."""
     name = stage.evidence[0].gradient if stage.evidence else None
@@ -99,9 +107,16 @@ def _belongs(name: str, arguments: list[str]) -> str:
 def _trace(student: Student, own: Own, node: ast.expr, k: int | None, line: int) -> list[Step]:
     """Return the steps from an expression of backward to where its element k (None: itself) is made; [] if unknown."""
     if isinstance(node, (ast.Tuple, ast.List)) and k is not None:
-        if k >= len(node.elts) or any(isinstance(one, ast.Starred) for one in node.elts[: k + 1]):
+        starred = [at for at, one in enumerate(node.elts) if isinstance(one, ast.Starred)]
+        unpacked = len(own.arguments) - (len(node.elts) - 1)  # values that a starred one stands for
+        if len(starred) > 1 or (starred and unpacked < 0):
             return []
-        return _trace(student, own, node.elts[k], None, node.elts[k].lineno)
+        if starred and starred[0] <= k < starred[0] + unpacked:
+            value = node.elts[starred[0]]
+            assert isinstance(value, ast.Starred)
+            return _trace(student, own, value.value, k - starred[0], value.lineno)
+        k -= unpacked - 1 if starred and k >= starred[0] else 0
+        return _trace(student, own, node.elts[k], None, node.elts[k].lineno) if k < len(node.elts) else []
     if isinstance(node, ast.IfExp):
         return _trace(student, own, node.orelse if is_none(node.body) else node.body, k, line)
     if isinstance(node, ast.Call) and last_of(node.func) in ("tuple", "list") and len(node.args) == 1:

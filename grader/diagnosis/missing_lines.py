@@ -24,6 +24,16 @@ MOST_MISSING = 3  # statements of a function: one that lacks more has been writt
 GUARD = re.compile(r"if\s*\((?P<test>.*)\)\s*(?:return\b[^;]*|continue|break)\s*;")
 STORE = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*\[[^=;]*\]\s*[-+*/]?=(?!=)[^;]*;")
 CHANGE = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)(?P<value>[^;]*);")
+# `acc[d] *= scale;`, which may be the body of a loop
+UPDATE = re.compile(
+    r"(?:for\s*\([^{}]*\)\s*)?(?P<name>[A-Za-z_]\w*)\s*\[[^=;]*\]\s*(?P<sign>[-+*/])=(?!=)\s*(?P<value>[^;]*);"
+)
+LEFT_OUT = {
+    "+": "nothing adds `{value}` to `{name}`",
+    "-": "nothing subtracts `{value}` from `{name}`",
+    "*": "nothing multiplies `{name}` by `{value}`",
+    "/": "nothing divides `{name}` by `{value}`",
+}
 DECLARATION = re.compile(
     r"(?:(?:const|constexpr|unsigned)\s+)*[A-Za-z_][\w:]*(?:\s*\*)?\s+(?P<rest>[A-Za-z_]\w*\s*=[^;]*);"
 )
@@ -103,6 +113,10 @@ def _explain(
     if guard := GUARD.fullmatch(statement):
         explains = not reasons & ELSEWHERE if is_on_device else Reason.launch_error in reasons
         return (_explain_guard(text, function, after, guard["test"], given) if explains else ""), []
+    if update := UPDATE.fullmatch(statement):
+        same = rf"(?<![\w.]){update['name']}\s*\[[^=;]*\]\s*{re.escape(update['sign'])}="
+        explains = is_on_device and not reasons & ELSEWHERE and not re.search(same, text.body(function))
+        return (f"Put it back: {LEFT_OUT[update['sign']].format(**update.groupdict())}." if explains else ""), []
     if store := STORE.fullmatch(statement):
         name, explains = store["name"], is_on_device and not reasons & ELSEWHERE
         is_stored = bool(text.stores(function, name))

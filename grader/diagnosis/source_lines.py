@@ -1,4 +1,4 @@
-"""Find lines of a submission by what they do: stores of a result, returns, reductions, kernels of backward, prose."""
+"""Find lines of a submission by what they do: stores of a result, returns, reductions, kernels, prose."""
 
 from __future__ import annotations
 
@@ -202,63 +202,27 @@ FINDERS = {
     suspicions.SIGNED_REMAINDERS: integer_forms.find_signed_remainders,
     suspicions.KEPT_SUMS: integer_forms.find_kept_sums,
 }
-KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)\s*\{+", re.DOTALL)
-# names of gradients: grad_x, gx, dweight, …
-GRADIENT = re.compile(r"\w*grad\w*|[gd]_?(?:[a-z]|out|in|weight|bias|scale|gamma|beta|input|output)\d?")
-
-
-def backward_lines(source: str) -> set[int]:
-    """Return the lines of the kernels of backward, which their own name or that of a pointer shows."""
-    found: set[int] = set()
-    for kernel in KERNEL.finditer(source):
-        pointers = [
-            name for p in kernel[2].split(",") if "*" in p and (name := re.search(r"(?<!\w)(\w+)$", p.rstrip()))
-        ]
-        if re.search(r"grad|backward|bwd", kernel[1], re.IGNORECASE) or any(
-            GRADIENT.fullmatch(name[1]) for name in pointers
-        ):
-            first, last = (
-                source.count("\n", 0, kernel.start()) + 1,
-                source.count("\n", 0, _end(source, kernel.end())) + 1,
-            )
-            found |= set(range(first, last + 1))
-    return found
 
 
 def result_stores(source: str) -> list[int]:
     """Return the lines on which a kernel stores through a pointer to what is not const."""
-    found = []
-    for kernel in KERNEL.finditer(source):
-        names = [
-            name[1]
-            for p in kernel[2].split(",")
-            if "*" in p and "const" not in p.split("*")[0] and (name := re.search(r"(\w+)\s*$", p))
-        ]
-        if not names:
-            continue
-        store = re.compile(
-            rf"(?<![\w.])(?:{'|'.join(names)})\s*\[[^;=]*\]\s*[-+*/]?=(?!=)|atomic\w+\s*\(\s*&?\s*(?:{'|'.join(names)})\b"
+    text = Text(source)
+    return [
+        line
+        for kernel in text.functions.values()
+        if kernel.kernel
+        for line in sorted(
+            {
+                line
+                for kind, name in kernel.parameters
+                if "*" in kind and "const" not in kind.split("*")[0]
+                for line in text.stores(kernel, name)
+            }
         )
-        body = source[kernel.end() : _end(source, kernel.end())]
-        begun = source.count("\n", 0, kernel.end()) + 1
-        found += [begun + number for number, line in enumerate(body.split("\n")) if store.search(line.split("//")[0])]
-    return found
+    ]
 
 
 def kernel_lines(source: str) -> set[int]:
     """Return the lines of kernels and of functions for the GPU."""
-    found: set[int] = set()
-    for kernel in re.finditer(r"__(?:global|device)__[^;{}()]*\([^)]*\)\s*\{", source):
-        first, last = source.count("\n", 0, kernel.start()) + 1, source.count("\n", 0, _end(source, kernel.end())) + 1
-        found |= set(range(first, last + 1))
-    return found
-
-
-def _end(source: str, at: int) -> int:
-    """Return the place of the } that closes the { before `at`."""
-    depth = 1
-    for place in range(at, len(source)):
-        depth += (source[place] == "{") - (source[place] == "}")
-        if depth == 0:
-            return place
-    return len(source)
+    text = Text(source)
+    return {line for one in text.functions.values() if one.kernel or one.device for line in text.lines(one)}

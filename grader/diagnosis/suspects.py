@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from grader.diagnosis.source_lines import FINDERS, backward_lines, kernel_lines, prose_lines, result_stores, returns
+from grader.diagnosis.backward_kernels import backward_lines, gradient_lines
+from grader.diagnosis.source_lines import FINDERS, kernel_lines, prose_lines, result_stores, returns
 from grader.diagnosis.suspicions import ANY, GUESSED, RETURN, STORE, SURE, SUSPICIONS, Suspicion
 from grader.source import places
 from grader.verdict import Reason, Stage, StageName
@@ -19,7 +20,8 @@ def of(stage: Stage, source: str, given: frozenset[int] | set[int] = frozenset()
     """
     seen = " ".join(filter(None, [stage.evidence[0].pattern if stage.evidence else "", stage.message.split(";")[0]]))
     kernels, stores = kernel_lines(source), result_stores(source)
-    if stage.name is StageName.gradient and (there := backward_lines(source)):
+    gradient = stage.evidence[0].gradient if stage.evidence else None
+    if stage.name is StageName.gradient and (there := gradient_lines(source, gradient) or backward_lines(source)):
         kernels, stores = there, [line for line in stores if line in there]
     fitting = [
         one for one in SUSPICIONS if stage.reason in one.reasons and re.search(one.pattern, seen) and one.when(stage)

@@ -84,6 +84,20 @@ class TokenMutants(OperatorMutants, SequenceMutants):
             self.wrap(
                 i, f"(unsigned(grader_mutant - {number}) < {count}u ? grader_edits::number({number}, {text}) : ", i, ")"
             )
+        if self.function.gpu and self.text(self.step(i, -1)) == "[" and self.text(self.step(i)) == "]":
+            self._vary_fixed_index(i, text)
+
+    def _vary_fixed_index(self, i: int, text: str) -> None:
+        """Use the variable of a loop in place of a number that is a whole index."""
+        names = sorted({v.name for v in self.visible(i) if v.kind == "int" and v.bound and not v.parameter})
+        array = self.name_array(self.step(self.step(i, -1), -1))
+        what, needed = text, names
+        if array not in ("0", "") and "[" not in array:
+            what, needed = f"{array}[{text}]", [f"{array}[{name}]" for name in names]
+        number = self.add(i, "variable", len(names), what=what, needed=needed) if names else None
+        if number is not None:
+            chain = "".join(f"grader_mutant == {number + k} ? {name} : " for k, name in enumerate(names))
+            self.wrap(i, f"({chain}", i, ")")
 
     def _edit_word(self, i: int, before: int, after: int) -> None:
         name = self.tokens[i].text
@@ -104,6 +118,8 @@ class TokenMutants(OperatorMutants, SequenceMutants):
         ):
             return
         variable = next((v for v in reversed(self.visible(i)) if v.name == name), None)
+        if variable is not None and variable.shape:
+            self._exchange_array(i, variable)
         if variable is None or not variable.kind:
             return
         others = [
@@ -120,6 +136,16 @@ class TokenMutants(OperatorMutants, SequenceMutants):
         self._substitute(i, name, others, "*" in variable.kind)
         if variable.kind == "int" and not variable.parameter and self.function.gpu:
             self._swap_in_index(i, name)
+
+    def _exchange_array(self, i: int, variable: Variable) -> None:
+        """Read another array of the same type and sizes in place of this one."""
+        closing = self.step(i)
+        while self.text(closing) == "[" and (end := find_closing(self.tokens, closing)) > 0:
+            closing = self.step(end)
+        if not self.function.gpu or closing == self.step(i) or self.text(closing) in ASSIGNS:
+            return
+        others = sorted({v.name for v in self.visible(i) if v.shape == variable.shape and v.name != variable.name})
+        self._substitute(i, variable.name, [Substitute(v, "variable", variable.name, v) for v in others], True)
 
     def _substitute(self, i: int, name: str, others: list[Substitute], pointer: bool) -> None:
         others = list(dict.fromkeys(others))

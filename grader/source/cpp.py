@@ -13,15 +13,17 @@ POINTER = r"\.\s*(?:(?:mutable_|const_)?data_ptr|data)\b"
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A function with a body. parameters: (type, name). start, end: of the body, in the text. kernel: whether it is
-    __global__.
+    """A function with a body. parameters: (type, name). head: where its declaration begins in the text. start, end: of
+    the body. kernel, device: whether it is __global__, or __device__.
     """
 
     name: str
     parameters: tuple[tuple[str, str], ...]
+    head: int
     start: int
     end: int
     kernel: bool
+    device: bool
 
     @property
     def names(self) -> list[str]:
@@ -47,10 +49,16 @@ class Text:
         for head in HEAD.finditer(self.code):
             if head[1] in KEYWORDS or head[1].startswith("__"):
                 continue
-            before = re.split(r"[;{}\"]", self.code[: head.start()])[-1]
+            before = re.split(r"[;{}\"]", self.code[: head.start()])[-1].lstrip()
             parameters = tuple(_parameter(part) for part, _ in split(head[2]) if part.strip())
             self.functions[head[1]] = Function(
-                head[1], parameters, head.end(), closing(self.code, head.end() - 1), "__global__" in before
+                head[1],
+                parameters,
+                head.start() - len(before),
+                head.end(),
+                closing(self.code, head.end() - 1),
+                "__global__" in before,
+                "__device__" in before,
             )
         self.bound = dict(re.findall(r"\.def\(\s*\"(\w+)\"\s*,\s*&?\s*(?:\w+::)*(\w+)", self.code))
 
@@ -97,6 +105,10 @@ class Text:
                 begun = place + 1
         statement = re.sub(r"^\s*#[^\n]*", "", self.code[begun:at], flags=re.MULTILINE)
         return open_ + ([(begun, at)] if statement.strip() else [])
+
+    def lines(self, function: Function) -> range:
+        """Return the lines of a function, with its declaration."""
+        return range(self.line(function.head), self.line(function.end) + 1)
 
     def body(self, function: Function) -> str:
         return self.code[function.start : function.end]

@@ -139,3 +139,29 @@ def test_sound_kernels():
     ]
     assert len(kernels) > 100
     assert [(name, kernel.name) for name, text, kernel in kernels if dropped_sums.unused(text, kernel)] == []
+
+
+@pytest.mark.parametrize(
+    ("read", "found"),
+    [
+        ("y[i] = x[i];", "Line 6 fills `scale`, and nothing in `k` reads it: what is computed there lacks it."),
+        ("y[i] = x[i] * scale[0];", ""),
+        ("fold(scale); y[i] = x[i];", ""),  # may read it
+        ("atomicAdd(&scale[0], 1.0f); y[i] = x[i];", ""),
+    ],
+)
+def test_a_shared_array_that_nothing_reads(read, found):
+    """Is a shared array that is filled and never read named, and one that may be read not?"""
+    source = f"""
+__global__ void k(const float* x, const float* scales, float* y) {{
+    __shared__ float scale[32], other[32];
+    int i = threadIdx.x;
+    other[i] = 1.0f;
+    scale[i] = scales[i];
+    __syncthreads();
+    {read}
+    y[i] += other[i];
+}}
+"""
+    named = place(source)
+    assert (named.words if named else "") == found

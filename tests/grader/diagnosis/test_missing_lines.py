@@ -58,6 +58,12 @@ MOVED = "x += blockIdx.x * columns;"
         ),
         ("groupnorm", Reason.wrong_values, "v += __shfl_down_sync(0xffffffff, v, offset);", "`v` stays as it is"),
         ("conv_groupnorm_logsumexp", Reason.not_written, "mean[blockIdx.x] = centre + error;", "to `mean`"),
+        (
+            "attention_backward",
+            Reason.wrong_gradient,
+            "for (int d = 0; d < D; ++d) acc[d] *= heads.scale;",
+            "nothing multiplies `acc` by `heads.scale`",
+        ),
         ("conv2d", Reason.launch_error, "if (total == 0) return y;", "also runs where `total == 0`"),
         ("conv2d_backward", Reason.noncontiguous_gradient, "gy = gy.contiguous();", "`gy` stays as it is"),
     ],

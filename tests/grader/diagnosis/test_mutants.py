@@ -306,3 +306,39 @@ def test_a_sum_without_a_factor():
     wanted = source.replace("sum += x[c * W + j]", "sum += x[c * W + j] * z[c * W + j]")
     x = torch.randn(3, 5)
     assert same(run(text, x, number), run(wanted, x)) and not same(run(text, x), run(wanted, x))
+
+
+TWO_TILES = """
+__device__ float twice(float v) { return v * 2; }
+template <int N>
+__device__ float add(const float v[N]) { return v[0] + v[N - 1]; }
+__global__ void k(const float* x, float* y, int H, int W) {
+  __shared__ float left[4], right[4], wide[5];
+  left[threadIdx.x] = x[threadIdx.x];
+  right[threadIdx.x] = 10 * x[threadIdx.x];
+  wide[threadIdx.x] = 1;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < 4; ++i) sum += right[i] * left[0];
+  y[threadIdx.x] = add<4>(left) * 0 + sum;
+}
+torch::Tensor run(torch::Tensor x) {
+  auto y = torch::zeros_like(x);
+  k<<<1, 4>>>(x.data_ptr<float>(), y.data_ptr<float>(), 1, 4);
+  return y;
+}
+"""
+
+
+def test_arrays_of_one_shape_and_fixed_indices_are_exchanged():
+    """Is an array read in place of another of the same shape, and a loop's variable used in place of a fixed index,
+    with the results of the text written so? And is a template's argument no comparison?
+    """
+    x = torch.tensor([1.0, 2.0, 3.0, 5.0])
+    text, made = schema(TWO_TILES)
+    found = {(one.what, one.needed): one.number for one in made if one.kind == "variable"}
+    for old, new in ((("right", "left"), ("right[i]", "left[i]")), (("left[0]", "left[i]"), ("left[0]", "left[i]"))):
+        assert same(run(text, x, found[old]), run(TWO_TILES.replace(*new), x))
+        assert not same(run(text, x, found[old]), run(text, x))
+    assert not any("wide" in names for names in found)
+    assert not [one for one in made if one.kind == "comparison" and "add" in one.what]
