@@ -45,6 +45,7 @@ CORE_BACKWARDS = [
     "logsumexp_backward",
     "groupnorm_backward",
     "softmax_backward",
+    "attention_backward",
 ]
 WITHOUT_LESSON: list[str] = []  # problems that no lesson sets yet
 # And every other NAME_backward of the course.

@@ -1,5 +1,5 @@
-"""Is every backward.py's gradient the one that autograd finds, in float64 to its last digits and in float32 within
-rounding?
+"""Is every backward.py's gradient the one that autograd finds, in float64 to its last digits and in float32, or in the
+16 bits that a problem has, within rounding?
 
 A new kernels_ref/NAME/backward.py is found by itself.
 """
@@ -25,6 +25,8 @@ from tests.sample import sample
 
 KERNELS_REF = Path(__file__).resolve().parents[2] / "kernels_ref"
 NAMES = sorted(path.parent.name for path in KERNELS_REF.glob("*/backward.py"))
+HALF = [name for name in NAMES if problem.read(KERNELS_REF / name / "model.py").precision == "fp16"]
+FLOAT = [name for name in NAMES if name not in HALF]  # take float32 and float64
 FEW = ["groupnorm", "logsumexp"]  # run by `make test`, where all would take long
 ON_CPU = simt.enable()
 DEVICE = "cpu" if ON_CPU else "cuda"
@@ -103,8 +105,13 @@ def usual(name):
     return next(case for case in problem_of(name).cases() if case.name == "prime sizes")
 
 
+def unit_of(name):
+    """The relative error of one rounding in the problem's dtype."""
+    return torch.finfo(torch.half if name in HALF else torch.float32).eps / 2
+
+
 def ours(name, instance, dtype=torch.float32, source=None):
-    """ModelNew with the instance's weights."""
+    """ModelNew with the instance's weights, of which a problem with 16 bits has none."""
     model = load(name, source).ModelNew(*instance.init_args).to(DEVICE, dtype)
     model.load_state_dict(instance.model.state_dict(), strict=True)
     return model
@@ -112,7 +119,7 @@ def ours(name, instance, dtype=torch.float32, source=None):
 
 def upstream_of(instance):
     (y,) = instance.eager()
-    return torch.randn(y.shape, generator=torch.Generator().manual_seed(SEED)).to(DEVICE)
+    return torch.randn(y.shape, generator=torch.Generator().manual_seed(SEED)).to(DEVICE, y.dtype)
 
 
 def gradients(model, inputs, upstream, wanted=None, **options):
@@ -158,7 +165,7 @@ def test_there_is_something_to_test():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name, small", sample(itertools.product(NAMES, SMALL), lambda each: each[0] in FEW))
+@pytest.mark.parametrize("name, small", sample(itertools.product(FLOAT, SMALL), lambda each: each[0] in FEW))
 def test_gradcheck(name, small):
     """Are the gradients what finite differences in float64 give, for every input and weight?"""
     instance = instance_of(name, small)
@@ -177,25 +184,25 @@ def test_gradcheck(name, small):
 
 
 @pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case.name}" for name, case in CASES])
-def test_float32_is_right_within_rounding(name, case):
+def test_right_within_rounding(name, case):
     """In every case, is each gradient as near to float64's as rounding allows, within bounds in both directions?
 
-    Allowed is 8 times what PyTorch's own float32 gradients are off by, or what one rounding of every input moves them
-    by, whichever is more; and a few roundings of a sum as large as the largest gradient.
+    Allowed is 8 times what PyTorch's own gradients are off by, or what one rounding of every input moves them by,
+    whichever is more; and a few roundings of a sum as large as the largest gradient.
     """
-    instance = instance_of(name, case)
+    instance, unit = instance_of(name, case), unit_of(name)
     upstream = upstream_of(instance)
-    right, moved = compute_reference(instance, upstream), compute_reference(instance, upstream, 2.0**-24)
+    right, moved = compute_reference(instance, upstream), compute_reference(instance, upstream, unit)
     eager = gradients(instance.build(), instance.inputs, upstream)
     for options in ({"guard": "end"}, {"guard": "front", "schedule": "reverse"}) if ON_CPU else ({},):
         got = gradients(ours(name, instance), instance.inputs, upstream, **options)
         assert got.keys() == right.keys()
         for key, gradient in got.items():
-            assert gradient.shape == right[key].shape and gradient.dtype == torch.float32
+            assert gradient.shape == right[key].shape and gradient.dtype == upstream.dtype
             error, own, noise = (
                 float((a.double() - right[key]).abs().max()) for a in (gradient, eager[key], moved[key])
             )
-            assert error <= 8 * max(own, noise) + 8 * 2.0**-23 * float(right[key].abs().max()), key
+            assert error <= 8 * max(own, noise) + 16 * unit * float(right[key].abs().max()), key
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -272,7 +279,7 @@ def test_two_calls_before_one_backward(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_batch(name):
     """Do no images give an empty gradient of x and zeros for the weights?"""
-    instance = instance_of(name, usual(name))
+    instance = instance_of(name, graded_cases(name)[-1])
     model, upstream = ours(name, instance), upstream_of(instance)
     inputs = without_images(instance)
     got = gradients(model, inputs, upstream[:0])
@@ -281,7 +288,7 @@ def test_an_empty_batch(name):
     assert all(not gradient.any() for gradient in got.values())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FLOAT)
 def test_half_is_refused(name):
     """Is half precision, which the kernels are not made for, refused with what to do about it?"""
     instance = instance_of(name, usual(name))
@@ -289,12 +296,23 @@ def test_half_is_refused(name):
         ours(name, instance)(*to(instance.inputs, torch.half))
 
 
+@pytest.mark.parametrize("name", HALF)
+def test_float32_is_refused(name):
+    """Is float32, which these kernels are not made for, refused with what to do about it?"""
+    instance = instance_of(name, usual(name))
+    with pytest.raises(RuntimeError, match=r"not float16: use \.half\(\)"):
+        ours(name, instance)(*to(instance.inputs, torch.float32))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not ON_CPU, reason="simt's checks are for kernels on the CPU")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", sample(NAMES, FEW))
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [*sample(itertools.product(FLOAT, (torch.float32, torch.float64)), lambda each: each[0] in FEW)]
+    + [(name, torch.half) for name in HALF],
+)
 def test_checks_find_nothing(name, dtype):
-    """Do forward and backward go through simt's checks without a finding, in both precisions?"""
+    """Do forward and backward go through simt's checks without a finding, in each precision?"""
     instance = instance_of(name, usual(name))
     upstream, model = upstream_of(instance).to(dtype), ours(name, instance, dtype)
     with simt.check() as report:
@@ -410,7 +428,8 @@ def test_skeleton_has_its_forward_and_no_gradient(name):
     instance = instance_of(name, usual(name))
     upstream, model = upstream_of(instance), ours(name, instance, source=source)
     with torch.no_grad():
-        torch.testing.assert_close(model(*instance.inputs), instance.eager()[0], rtol=1e-4, atol=1e-4)
+        near = max(1e-4, 4 * unit_of(name))
+        torch.testing.assert_close(model(*instance.inputs), instance.eager()[0], rtol=near, atol=near)
     right = compute_reference(instance, upstream)
     got = gradients(model, instance.inputs, upstream, **({"guard": "end"} if ON_CPU else {}))
     assert all(not torch.allclose(got[key].double(), right[key], rtol=1e-3, atol=1e-3) for key in right)
