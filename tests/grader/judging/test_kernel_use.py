@@ -193,6 +193,7 @@ def test_nothing_else_counts_without_own_kernels(judged):
         assert "own kernels do not compute the results" in stage.message
 
 
+@pytest.mark.slow
 def test_what_else_is_wrong_is_the_reason_without_a_kernel(judged):
     """Does a file without a kernel whose results are reused get that reason, and count as no own work?"""
     reused = "self.kept = getattr(self, 'kept', None) if hasattr(self, 'kept') else 2 * x + self.b\nreturn self.kept"
@@ -213,6 +214,7 @@ FAILED_OTHERWISE = {
 }
 
 
+@pytest.mark.slow
 def test_no_case_counts_without_a_kernel(judged):
     """Is no case right where one is wrong and no kernel was launched, and is the wrong one still the reason?"""
     correct = judged(forward("y = 2 * x + self.b\nreturn y + 1 if len(x) == 9 else y"), ASKED).stage("correct")
@@ -222,6 +224,7 @@ def test_no_case_counts_without_a_kernel(judged):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_right_cases_of_a_failed_submission_are_examined(judged):
     """Does a case that is wrong on purpose not hide who computed the right ones?"""
     body, reason = FAILED_OTHERWISE["a wrong case, and an operator for the others"]
@@ -230,6 +233,7 @@ def test_right_cases_of_a_failed_submission_are_examined(judged):
     assert "wrong" in verdict.stage("correct").message
 
 
+@pytest.mark.slow
 def test_right_cases_of_its_own_kernel_stay_right(judged):
     """Does a submission with its own kernel and one wrong case keep the reason and the other cases?"""
     verdict = judged(forward(FAILED_OTHERWISE["a wrong case of its own kernel"][0]), ASKED)
@@ -238,6 +242,7 @@ def test_right_cases_of_its_own_kernel_stay_right(judged):
     assert statuses == {"few": Status.passed, "many": Status.failed}
 
 
+@pytest.mark.slow
 def test_a_later_failure_hides_no_operator(judged):
     """Is a submission examined that changes its input, which fails the stage "safe"?"""
     verdict = judged(forward(FAILED_OTHERWISE["a changed input, and an operator"][0]), ASKED)
@@ -282,6 +287,7 @@ def test_a_worker_that_dies_later_hides_nothing(judged, way, reason):
     assert verdict.not_own is reason and (reason or verdict.stage("safe").reason is Reason.crash)
 
 
+@pytest.mark.slow
 def test_a_file_without_a_kernel_that_raises_has_built_nothing(judged):
     """Is "build" marked where no kernel was built and no call of forward ended?"""
     source = forward("raise ValueError('no')")

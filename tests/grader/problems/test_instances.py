@@ -295,6 +295,7 @@ def test_every_form_of_init_inputs(write, form):
     assert instance.eager()[0].shape == (4, 8)
 
 
+@pytest.mark.slow
 def test_full_size_leaves_no_folder_among_temporary_files(tmp_path):
     """Does torch's compiler, imported for some operators without values, keep to the grader's cache?"""
     code = """

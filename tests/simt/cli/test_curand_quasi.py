@@ -48,6 +48,7 @@ def read_cases(text: str) -> dict[tuple[str, str], list[str]]:
     return cases
 
 
+@pytest.mark.slow
 def test_host_functions_give_what_the_library_gives(simt):
     """Are integers, uniform and Poisson numbers the library's to the bit, and normal ones close?"""
     done = simt("run", "host.cu", files={"host.cu": HOST})
@@ -58,6 +59,7 @@ def test_host_functions_give_what_the_library_gives(simt):
         assert [float(x) for x in cases[key][5:][: len(want)]] == pytest.approx(want, rel=2e-6, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_device_functions_give_what_host_functions_give(simt):
     """Do kernels get the host functions' numbers, after an offset, a jump and with a scramble; are they torch's?"""
     done = simt("run", "device.cu", files={"device.cu": DEVICE})
@@ -69,6 +71,7 @@ def test_device_functions_give_what_host_functions_give(simt):
         assert [int(x) >> 32 for x in long[2:]] == [int(x) for x in short[2:]]
 
 
+@pytest.mark.slow
 def test_a_checked_run_finds_nothing(simt):
     """Is the device program free of findings?"""
     done = simt("check", "device.cu", files={"device.cu": DEVICE})
