@@ -11,7 +11,14 @@ from collections.abc import Mapping
 
 import torch
 
-from grader.bench.models import Layouts, build_model, measure_difference, sample_images
+from grader.bench.models import (
+    Layouts,
+    build_model,
+    find_divided,
+    measure_difference,
+    sample_images,
+    select_images,
+)
 from grader.bench.rows import Entry
 from grader.problems import problem as _problem
 
@@ -91,15 +98,13 @@ def compute_expected(instance: _problem.Instance, inputs: list, upstream: list[t
     The result "y" and the first input's gradient are computed for three images, as no image needs another; weights'
     gradients are summed over all images. Return {} where float64 needs more memory than there is.
     """
-    x, *others = inputs
+    x = inputs[0]
     batch = len(x) if isinstance(x, torch.Tensor) and x.dim() > 1 else 0
     if not batch or any(up.dim() == 0 or len(up) != batch for up in upstream):
         batch = 0
     try:
         return (
-            _compute_whole(instance, upstream)
-            if not batch
-            else _compute_by_images(instance, x, others, upstream, batch)
+            _compute_whole(instance, upstream) if not batch else _compute_by_images(instance, inputs, upstream, batch)
         )
     except torch.OutOfMemoryError:
         return {}
@@ -121,22 +126,23 @@ def _compute_whole(instance: _problem.Instance, upstream: list[torch.Tensor]) ->
     return found
 
 
-def _compute_by_images(
-    instance: _problem.Instance, x: torch.Tensor, others: list, upstream: list, batch: int
-) -> Expected:
+def _compute_by_images(instance: _problem.Instance, inputs: list, upstream: list, batch: int) -> Expected:
     names, found = _list_gradient_names(instance), {"y": {}}
-    per_image = x[0].numel() + sum(up[0].numel() for up in upstream)
+    divided = find_divided(instance, inputs)
+    numbers, parameters = instance.differentiable()
+    of_images = [divided[number] for number in numbers] + [False] * len(parameters)
+    moved = [value for value, each in zip(inputs, divided) if each]
+    per_image = sum(value[0].numel() for value in [*moved, *upstream])
     each = max(1, min(batch, MAX_ELEMENTS // max(1, per_image)))
-    of_images = x.is_floating_point()  # the first name is x
     sampled = sample_images(batch)
     for start in range(0, batch, each):
         part = slice(start, min(batch, start + each))
-        instance.inputs[:] = [x[part], *others]
+        instance.inputs[:] = select_images(inputs, divided, part)
         made = instance.expected_gradients([up[part] for up in upstream])
-        for number, (name, value) in enumerate(zip(names, made, strict=True)):
+        for name, value, is_of_images in zip(names, made, of_images, strict=True):
             if value is None:
                 continue
-            if number == 0 and of_images:
+            if is_of_images:
                 here = {i: value[i - start : i - start + 1].clone() for i in sampled if part.start <= i < part.stop}
                 found.setdefault(name, {}).update(here)
             elif name in found:
@@ -145,7 +151,7 @@ def _compute_by_images(
                 found[name] = {-1: value.clone()}
         del made
     for image in sampled:
-        instance.inputs[:] = [x[image : image + 1], *others]
+        instance.inputs[:] = select_images(inputs, divided, slice(image, image + 1))
         found["y"][image] = instance.expected()[0]
     return found
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -36,15 +37,30 @@ def build_model(entry: Entry, problem: _problem.Problem, instance: _problem.Inst
     device = next((v.device for v in inputs if isinstance(v, torch.Tensor)), torch.device("cpu"))
     allow_tf32(entry.kind not in OURS and entry.precision == "tf32")
     # A separate module per row: torch.compile limits the variants that it keeps of one function.
-    made = load(Path(entry.file)).ModelNew if entry.file else problem.module({}).Model
+    made = load(Path(entry.file)).ModelNew if entry.file and not entry.anchor else problem.module({}).Model
     model = made(*instance.init_args, **instance.init_kwargs).to(device)
     model.load_state_dict(instance.model.state_dict())
+    if entry.anchor:
+        assert entry.file is not None
+        return Anchor(load(Path(entry.file)).ANCHORS[entry.anchor], model, inputs)
     if entry.channels_last:
         model = model.to(memory_format=torch.channels_last)
     # dynamic=False: torch.compile remembers shapes of other modules of the same file and would compile for any size
     if entry.mode:
         model = torch.compile(model, mode=None if entry.mode == "default" else entry.mode, dynamic=False)
     return model
+
+
+class Anchor(torch.nn.Module):
+    """What an anchor of a problem prepared, as a model. prepare: of the problem's anchors.py."""
+
+    def __init__(self, prepare: Callable, model: torch.nn.Module, inputs: list):
+        super().__init__()
+        self.model = model
+        self.run = prepare(model, *inputs)
+
+    def forward(self, *inputs):
+        return self.run(*inputs)
 
 
 class Layouts:
@@ -93,12 +109,13 @@ def compute_expected(instance: _problem.Instance, inputs: list) -> dict[int, tor
     No image (or row of a matrix product) needs another. Return {-1: whole output} for an input that is no batch, and {}
     where float64 needs more memory than there is.
     """
-    x, *others = inputs
+    x = inputs[0]
     whole = {-1: (x,)} if not isinstance(x, torch.Tensor) or x.dim() < 2 else {}
     found = {}
     try:
+        divided = [] if whole else find_divided(instance, inputs)
         for image in [] if whole else sample_images(len(x)):
-            instance.inputs[:] = [x[image : image + 1], *others]
+            instance.inputs[:] = select_images(inputs, divided, slice(image, image + 1))
             found[image] = instance.expected()[0]
         if whole:
             found[-1] = instance.expected()[0]
@@ -107,6 +124,35 @@ def compute_expected(instance: _problem.Instance, inputs: list) -> dict[int, tor
     finally:
         instance.inputs[:] = inputs
     return found
+
+
+def find_divided(instance: _problem.Instance, inputs: list) -> list[bool]:
+    """Return which inputs hold one part for each image: the first one, and where the model wants it others that are as
+    long, as the keys and values of attention. They are the fewest with which the first image has the result's shape.
+    """
+    x = inputs[0]
+    alike = [n for n, v in enumerate(inputs) if n and isinstance(v, torch.Tensor) and v.dim() and len(v) == len(x)]
+    if not alike:
+        return [number == 0 for number in range(len(inputs))]
+
+    def find_shape(values: list) -> tuple[int, ...]:
+        with torch.no_grad():
+            return tuple(_problem.flatten(instance.build()(*values))[0].shape)
+
+    wanted = (1, *find_shape(inputs)[1:])
+    for chosen in itertools.chain.from_iterable(itertools.combinations(alike, n) for n in range(len(alike))):
+        divided = [number == 0 or number in chosen for number in range(len(inputs))]
+        try:
+            if find_shape(select_images(inputs, divided, slice(0, 1))) == wanted:
+                return divided
+        except (RuntimeError, IndexError):  # of shapes that do not fit
+            continue
+    return [number == 0 or number in alike for number in range(len(inputs))]
+
+
+def select_images(inputs: list, divided: Sequence[bool], images: slice) -> list:
+    """Return the inputs with some images alone. divided: as find_divided returns it."""
+    return [value[images] if each else value for value, each in zip(inputs, divided, strict=True)]
 
 
 def sample_images(images: int) -> list[int]:

@@ -30,7 +30,7 @@ def make_part(problem: _problem.Problem, order: Order, found: Measured) -> dict:
     rows = make_rows(every, found)
     sizes = {k: v for k, v in problem.literals.items() if isinstance(v, (int, float, tuple, str))}
     made = {"sizes": sizes, "work": dataclasses.asdict(found.work), "roof": found.roof, "rows": rows}
-    for precision in cases.OF_FLOAT32:
+    for precision in cases.OF_FLOAT32 if problem.precision in cases.OF_FLOAT32 else (problem.precision,):
         if found.roof and (bound := found.work.compute_bound(found.roof, precision)):
             made[f"bound_{precision}_ms"] = bound * 1e3
     if found.without_gradient:

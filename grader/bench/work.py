@@ -37,7 +37,7 @@ class Work:
         if not roof:
             return None
         fp32, tf32 = roof["fp32_a_second"], max(roof["tf32_a_second"], roof["fp16_a_second"])
-        by_products = self.products / (tf32 if precision == "tf32" else max(fp32, tf32 / 3))
+        by_products = self.products / (max(fp32, tf32 / 3) if precision == "fp32" else tf32)
         return max(self.bytes / roof["bytes_a_second"], by_products, self.others / fp32)
 
 
