@@ -18,7 +18,7 @@ from grader.source.autograd import (
     parameters,
     parts_of,
 )
-from grader.source.cpp import POINTER, Function, Text, split
+from grader.source.cpp import POINTER, Function, Text, closing, split
 from grader.source.places import Place
 from grader.verdict import Stage
 
@@ -150,13 +150,14 @@ def _bare_pointers(text: Text, function: Function, name: str, depth: int = 0) ->
     for match in text.find(rf"(?:auto|Tensor)&?\s+(\w+)\s*=\s*{name}\s*;", function):
         if match.start() < until and depth < DEPTH:
             found |= _bare_pointers(text, function, match[1], depth + 1)
-    for match in text.find(r"(?<![\w.>])(\w+)\s*(?:<[\w:, ]*>)?\s*\(([^;{}]*)\)", function):
+    for match in text.find(r"(?<![\w.>])(\w+)\s*(?:<[\w:, ]*>)?\s*\(", function):
         helper = text.functions.get(match[1])
         if helper is None or helper.kernel or match.start() > until or depth == DEPTH:
             continue
-        for parameter, (argument, at) in zip(helper.names, split(match[2])):
+        arguments = split(text.code[match.end() : closing(text.code, match.end() - 1)])
+        for parameter, (argument, at) in zip(helper.names, arguments):
             if argument.strip() == name and _bare_pointers(text, helper, parameter, depth + 1):
-                found.add(text.line(match.start(2) + at + len(argument) - len(argument.lstrip())))
+                found.add(text.line(match.end() + at + len(argument) - len(argument.lstrip())))
     return found
 
 

@@ -250,7 +250,7 @@ class Search:
         slow = [case for case in found if case.fails][:1] if not any(case.fails for case in fast) else []
         return sorted({id(case): case for case in [*fast, *slow]}.values(), key=lambda case: case.seconds)
 
-    def _find_good(self, case: SearchCase, gradient: str | None) -> list[Candidate]:
+    def _find_good(self, case: SearchCase, gradient: str | None = None) -> list[Candidate]:
         """Return the candidates with which a case passes.
 
         For a gradient, those in the kernels that make it come first, and those in forward's kernels are tried only if
