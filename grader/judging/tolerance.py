@@ -95,7 +95,11 @@ def tolerance(expected, eager, reduction: int | None = None, noise=None, precisi
     In precision "fp16" inputs and outputs have 16 bits, and so may have what goes into a product; sums are float32. For
     the same reason FP16_FACTOR times the levels of eager's own error, its last rounding included, and of noise are
     allowed, and twice the output's eps.
+
+    Whole numbers must be equal.
     """
+    if not eager.is_floating_point():
+        return torch.zeros(expected.shape, dtype=torch.float64, device=expected.device)
     if precision == "fp16":
         return _find_tolerance_of_16_bits(expected, eager, noise)
     eps = torch.finfo(eager.dtype).eps

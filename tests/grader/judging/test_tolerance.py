@@ -49,6 +49,15 @@ def variants(name, instance):
         return numerics.variants(name, instance.model, *instance.inputs)
 
 
+def test_whole_numbers_have_no_tolerance():
+    """Must counts be equal, and are they compared where a tolerance is asked for?"""
+    counts = torch.tensor([3, 70000, 0], dtype=torch.int32)
+    allowed = tolerance.tolerance(counts, counts)
+    assert allowed.dtype == torch.float64 and allowed.tolist() == [0, 0, 0]
+    difference = tolerance.compare(counts + torch.tensor([0, 1, 0], dtype=torch.int32), counts, counts)
+    assert difference is not None and difference.index == [1] and difference.max_error == 1
+
+
 # --- the error budget on the eight problems --------------------------------------------------------------------------
 
 
@@ -99,7 +108,7 @@ def test_reduced_precision_fails_most_cases(name, trials):
 
 DECOYS = {
     "zeros": torch.zeros_like,
-    "constant": lambda y: torch.full_like(y, y.mean().item()),
+    "constant": lambda y: torch.full_like(y, y.double().mean().item()),
     "channels rolled": lambda y: y.roll(1, 1),
     "pixels reversed": lambda y: y.flip(-2, -1),
     "rows and columns swapped": lambda y: y.transpose(-2, -1).reshape(y.shape),
