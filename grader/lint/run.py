@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from grader.judging.other_values import prepare_other_values
 from grader.judging.trial import Trial, prepare_trial
 from grader.lint.attempt import DECOY, MUTANT, Attempt, Label, has_effect, is_accepted
 from grader.lint.menu import make_variants
@@ -17,7 +17,6 @@ from grader.lint.result import LintResult, Outcome
 from grader.problems.cases import Case, ProblemError, TooMuch, check_comparable, check_cost, declared
 from grader.problems.determinism import check_determined
 from grader.problems.problem import Problem
-from grader.problems.values import roll_values
 
 Progress = Callable[[str], None]
 
@@ -114,11 +113,10 @@ class _Run:
                 _try_one(trial, attempt, outcome)
 
     def try_stale_outputs(self) -> None:
-        """Compare the outputs of the largest case with those for its values rolled, as the stage "safe" does."""
+        """Compare the outputs of the largest case with those for other values, as the stage "safe" does."""
         trial = max(self.trials, key=lambda trial: sum(out.numel() for out in trial.eager))
-        rolled = dataclasses.replace(trial.instance, inputs=roll_values(trial.instance.inputs))
         try:
-            second = prepare_trial(trial.case, rolled)
+            second = prepare_other_values(trial)
         except ProblemError:
             return
         label = Label(DECOY, "previous", "the outputs of the previous call, for other inputs")

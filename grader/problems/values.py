@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -51,13 +51,28 @@ def roll_values(inputs: list) -> list:
 
     Integers next to floating tensors tend to be indices, which in another order may mean nothing, to Model either.
     """
+    return _change_each(inputs, _roll)
+
+
+def repeat_values(inputs: list) -> list:
+    """Return the inputs with the first half of each tensor's values in place of the second, in the same tensors."""
+    return _change_each(inputs, _repeat)
+
+
+def _change_each(inputs: list, change: Callable[[torch.Tensor], torch.Tensor]) -> list:
     floats = [is_floating(value) for value in inputs]
-    rolls = floats if any(floats) else [isinstance(value, torch.Tensor) for value in inputs]
-    return [change_values(value, _roll) if one else value for value, one in zip(inputs, rolls)]
+    changed = floats if any(floats) else [isinstance(value, torch.Tensor) for value in inputs]
+    return [change_values(value, change) if one else value for value, one in zip(inputs, changed)]
 
 
 def _roll(value: torch.Tensor) -> torch.Tensor:
     return value.flatten().roll(1).view(value.shape)
+
+
+def _repeat(value: torch.Tensor) -> torch.Tensor:
+    values, half = value.flatten().clone(), value.numel() // 2
+    values[half : 2 * half] = values[:half]
+    return values.view(value.shape)
 
 
 def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:

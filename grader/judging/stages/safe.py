@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from grader.judging import checked_runs, findings, tolerance
 from grader.judging.context import Context
+from grader.judging.other_values import prepare_other_values
 from grader.judging.possible_causes import describe_possible_causes
 from grader.judging.results import add_case, fail_stage, skip_stage
-from grader.judging.trial import Finding, FindingError, Trial, prepare_trial
+from grader.judging.trial import Finding, FindingError, Trial
 from grader.problems.cases import ProblemError
-from grader.problems.values import roll_values
 from grader.verdict import EXPLANATIONS, Reason, Stage, StageName, Status
 from grader.worker.exchange import same_bits
 
@@ -102,9 +100,8 @@ def _find_with_other_values(context: Context, trials: list[Trial]) -> Finding | 
     if not trials:
         return None
     trial = max(trials, key=lambda trial: sum(t.numel() for t in trial.eager))
-    other = dataclasses.replace(trial.instance, inputs=roll_values(trial.instance.inputs))
     try:
-        second = prepare_trial(trial.case, other)
+        second = prepare_other_values(trial)
         context.session.construct(trial, "end")
         kept = context.session.run_forward(trial)[0].outputs
         call = context.session.run_forward(second)[0]
