@@ -192,7 +192,8 @@ def _count(file: Path, out: Path) -> None:
     meta = problem.instantiate(case, 0, "meta")
     module = references.load(file)
     model = module.ModelNew(*meta.init_args, **meta.init_kwargs)
-    if full_size.is_drawn([x for x in meta.inputs if isinstance(x, torch.Tensor)]):
+    tensors = [x for x in meta.inputs if isinstance(x, torch.Tensor)]
+    if full_size.is_drawn(tensors, full_size.find_outputs(meta)):
         inputs = problem.draw_inputs(case, 0)
     else:
         inputs = [torch.empty(x.shape, dtype=x.dtype) if isinstance(x, torch.Tensor) else x for x in meta.inputs]

@@ -1,8 +1,8 @@
 """Count what a submission's kernels do at a problem's full size, in its worker.
 
-Large inputs are memory that is never written, so that they take no time; small ones have values. A few blocks of each
-launch are counted. Where inputs and outputs of the full size are too large for a worker, parts of the batch are
-counted, and the counters at full size lie on the straight line through them.
+Large inputs are memory that is never written, so that they take no time; small ones have values, and so have those that
+may decide what kernels do. A few blocks of each launch are counted. Where inputs and outputs of the full size are too
+large for a worker, parts of the batch are counted, and the counters at full size lie on the straight line through them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from simt.runtime.monitor import Orders
 BLOCKS = 12  # of each launch that are counted, besides its first and last
 SECONDS = 8.0  # for all counted blocks of one launch, and for all launches
 SMALL_DRAWN = 80 << 20  # bytes of inputs up to which all are drawn: branches and loops may depend on them
-MOST_DRAWN = 256 << 20  # bytes of inputs that are drawn where some of them are indices, not numbers to compute with
+MOST_DRAWN = 256 << 20  # bytes of inputs that are drawn where some of them are indices, or outputs are whole numbers
 LARGE = 4 << 30  # bytes of inputs, outputs and gradients, beyond which parts of the batch are counted instead
 PARTS = (8, 4)  # what the batch is divided by
 BATCH = "batch_size"  # the literal of a problem that says how large the batch is
@@ -79,7 +79,8 @@ def _measure(tensors: Sequence[torch.Tensor]) -> int:
 def make_size(context: Context, case: Case = FULL) -> Size:
     """Return the problem at a size. Raises NotPredicted and ProblemError."""
     instance = _instantiate(context, case)
-    outputs = _find_outputs(instance)
+    outputs = find_outputs(instance)
+    instance = _draw(context, case, instance, outputs)
     if not context.requires_gradient:
         return Size(case, instance, outputs)
     upstream = [one for one in outputs if one.is_floating_point()]
@@ -142,25 +143,36 @@ def extrapolate(few: TalliedLaunch, more: TalliedLaunch, distance: float) -> Tal
 # ---- one size ----
 
 
-def is_drawn(inputs: Sequence[torch.Tensor]) -> bool:
-    """Return whether inputs get values: some are indices, or all together are small. Others are never written."""
-    return _measure(inputs) <= SMALL_DRAWN or not all(one.is_floating_point() for one in inputs)
+def is_drawn(inputs: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+    """Return whether inputs get values: some are indices, or all together are small. Others are never written.
+
+    Outputs that are all whole numbers, such as the counts of a histogram, tell that values decide what is done.
+    """
+    size = _measure(inputs)
+    if size <= SMALL_DRAWN or not all(one.is_floating_point() for one in inputs):
+        return True
+    return bool(outputs) and size <= MOST_DRAWN and not any(one.is_floating_point() for one in outputs)
 
 
 def _instantiate(context: Context, case: Case) -> Instance:
-    """Return the problem without any values, or with the inputs' values."""
+    """Return the problem without any values."""
     instance = context.problem.instantiate(case, context.request.seed, "meta")
     if any(isinstance(value, torch.Tensor) for value in (*instance.init_args, *instance.init_kwargs.values())):
         raise NotPredicted("Model is constructed from tensors.")
+    return instance
+
+
+def _draw(context: Context, case: Case, instance: Instance, outputs: Sequence[torch.Tensor]) -> Instance:
+    """Return the problem with the inputs' values where they may count, else without. Raises NotPredicted."""
     tensors = [value for value in instance.inputs if isinstance(value, torch.Tensor)]
-    if not is_drawn(tensors):
+    if not is_drawn(tensors, outputs):
         return instance
     if _measure(tensors) > MOST_DRAWN:
         raise NotPredicted("the inputs hold indices, and are too large to draw.")
     return dataclasses.replace(instance, inputs=context.problem.draw_inputs(case, context.request.seed))
 
 
-def _find_outputs(instance: Instance) -> list[torch.Tensor]:
+def find_outputs(instance: Instance) -> list[torch.Tensor]:
     """Return tensors of the outputs' shapes, without values; none where Model cannot run without values."""
     try:
         with instance.blame(), torch.no_grad():
@@ -208,7 +220,7 @@ def _count(context: Context, size: Size, gpu: str) -> list[TalliedLaunch]:
     )
     counting = Orders(count=True, seconds=SECONDS)
     session.query(construct, "ModelNew(...)", FULL.name, orders=counting)
-    if is_drawn(size.inputs):
+    if is_drawn(size.inputs, size.outputs):
         session.begin(IN_ORDER)
         inputs = session.exchange.inputs(instance.inputs)
     else:

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+import torch
 
-from grader.judging import both, prediction, worker_process
+from grader.judging import both, full_size, prediction, worker_process
 from grader.judging.grading import grade
 from grader.judging.prediction import list_rungs
 from grader.judging.trial import Finding
@@ -221,6 +222,24 @@ def test_a_size_beyond_the_machine(judge, tmp_path):
 
 
 # ---- the ladder ----
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "drawn"),
+    [
+        ([(2**26, torch.float32)], [(2**26, torch.float32)], False),
+        ([(2**26, torch.float32)], [(256, torch.int32)], True),
+        ([(2**26, torch.float32)], [(256, torch.int32), (4, torch.float32)], False),
+        ([(2**27, torch.float32)], [(256, torch.int32)], False),
+        ([(2**20, torch.float32)], [(2**20, torch.float32)], True),
+        ([(2**27, torch.int32)], [(2**20, torch.float32)], True),
+        ([(2**26, torch.float32)], [], False),
+    ],
+)
+def test_inputs_whose_values_decide_what_is_done_are_drawn(inputs, outputs, drawn):
+    """Do small inputs, indices, and inputs whose outputs are whole numbers get values?"""
+    made = [[torch.empty(size, dtype=dtype, device="meta") for size, dtype in each] for each in (inputs, outputs)]
+    assert full_size.is_drawn(*made) is drawn
 
 
 @pytest.mark.slow
