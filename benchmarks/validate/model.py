@@ -122,13 +122,13 @@ def extrapolate(work: Work, twice: Work, times: float) -> Work:
         return a + times * (b - a)
 
     mix = {name: extend(work.mix.get(name, 0.0), value) for name, value in twice.mix.items()}
-    size = ("blocks", "threads", "shared", "mix")
+    size = ("threads", "shared", "mix")
     moved = {
         f.name: extend(getattr(work, f.name), getattr(twice, f.name))
         for f in dataclasses.fields(Work)
         if f.name not in size
     }
-    return dataclasses.replace(work, mix=mix, **moved)
+    return dataclasses.replace(work, mix=mix, **moved | {"blocks": round(moved["blocks"])})
 
 
 def make_row(name: str, group: str, seconds: float, work: Work) -> dict:

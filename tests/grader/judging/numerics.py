@@ -127,6 +127,8 @@ def variants(name, model, x, *others):
         return _int4_matvec(model, x, *others)
     if name == "int8_matmul":
         return _int8_matmul(x, *others)
+    if name == "histogram":
+        return _histogram(model, x)
     return {
         "conv2d": _convolution,
         "im2col_conv": _convolution,
@@ -398,6 +400,37 @@ def _ratio_interval(name, m, x):
         "one rank too wide": result(wider=1),
         "half inputs": result(half(x)),
         "half result": half(result()),
+    }
+    return honest, wrong
+
+
+def _histogram(m, x):
+    v, low, high = x.numpy(), np.float32(m.low), np.float32(m.high)
+
+    def count(values=v, bins=m.bins, inside=None, rounded=np.floor, last=m.bins - 1):
+        inside = (values >= low) & (values <= high) if inside is None else inside
+        places = rounded((values[inside] - low) * np.float32(bins) / (high - low)).astype(np.int64)
+        counts = np.bincount(places.clip(0, last), minlength=m.bins)[: m.bins]
+        return torch.from_numpy(counts).int()
+
+    factor = np.float32(m.bins) / (high - low)
+    places = ((v - low) * factor).astype(np.int64)[(v >= low) & (v <= high)]
+    multiplied = np.bincount(places.clip(0, m.bins - 1), minlength=m.bins)
+    honest = {"divided": count(), "multiplied": torch.from_numpy(multiplied).int()}
+    wrong = {
+        "without high": count(inside=(v >= low) & (v < high)),
+        "high behind the last bin": count(last=m.bins),
+        "a bin too few": count(bins=m.bins - 1),
+        "outside in the first and last bin": count(inside=np.ones_like(v, dtype=bool)),
+        "below in the first bin": count(inside=v <= high, rounded=np.trunc),
+        "less than a bin below in the first": count(inside=(v > low - 1 / factor) & (v <= high)),
+        "edges in the lower bin": count(rounded=lambda place: np.ceil(place) - 1),
+        "to the nearest bin": count(rounded=np.rint),
+        "values of 11 bits": count(half(x).numpy()),
+        "values of 8 bits": count(bfloat16(x).numpy()),
+        "counts of 16 bits": count().short().int(),
+        "counts of 11 bits": half(count().float()).clamp(max=65504).int(),
+        "float counts": count().float(),
     }
     return honest, wrong
 
