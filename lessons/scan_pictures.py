@@ -97,6 +97,36 @@ def looking_back() -> Image:
     )
 
 
+def bins_of_a_range() -> Image:
+    """Draw four bins of the range from 0 to 1, and to which of them six values belong."""
+    values, bins = [-0.1, 0.0, 0.25, 0.6, 1.0, 1.1], 4
+    inside = [v for v in values if 0 <= v <= 1]
+    places = [min(int(v * bins), bins - 1) for v in inside]
+    figure, ax = plt.subplots(figsize=(6.6, 2.1))
+    for b in range(bins):
+        ax.add_patch(Rectangle((b / bins, 1), 0.985 / bins, 0.6, facecolor=BLUE if b % 2 else ORANGE))
+        ax.text((b + 0.5) / bins, 1.3, f"bin {b}: {places.count(b)}", ha="center", va="center", fontsize=9)
+        ax.text(b / bins, 1.8, f"{b / bins:g}", ha="center", va="center", fontsize=8.5)
+    ax.text(1, 1.8, "1", ha="center", va="center", fontsize=8.5)
+    for v in values:
+        ax.text(v, 0, f"{v:g}", ha="center", va="center", fontsize=9, color="black" if 0 <= v <= 1 else "#888888")
+    for v, b in zip(inside, places, strict=True):
+        ax.annotate("", ((b + 0.5) / bins, 0.97), (v, 0.17), arrowprops=ARROW)
+    for v in (-0.1, 1.1):
+        ax.text(v, 0.45, "not\ncounted", ha="center", va="center", fontsize=7.5, color="#888888")
+    ax.set_xlim(-0.2, 1.2)
+    ax.set_ylim(1.95, -0.15)
+    ax.axis("off")
+    return _in_few_colours(
+        _png(
+            figure,
+            "A range from 0 to 1 in four bins, with edges at 0.25, 0.5 and 0.75. Arrows go from 0 to bin 0, from 0.25 "
+            "to bin 1, from 0.6 to bin 2 and from 1 to bin 3, so that each bin has one value. -0.1 and 1.1 lie outside "
+            "and are not counted.",
+        )
+    )
+
+
 def kept_numbers_move() -> Image:
     """Draw a compaction: the flags of the numbers that stay, their scan, and where each number goes."""
     numbers = [3, 0, 4, 0, 0, 9, 2, 0]

@@ -1,4 +1,4 @@
-"""Lesson 13: a round of a scan in one array, a scan of a warp, bins of a block, and the places of a compaction."""
+"""Lesson 13: a round of a scan in one array, a scan of a warp, bins of a block and of lanes, places of a compaction."""
 
 from __future__ import annotations
 
@@ -128,6 +128,52 @@ torch::Tensor run(torch::Tensor x, int64_t blocks) {
     right="All but 16 atomics of a block stay in its shared memory.",
 )
 
+LANE_COPIES = Blank(
+    text="""
+// one block of 512 threads and 16 bins, of which each lane of a warp has a copy
+__global__ void histogram(const int* x, int* bins, int n) {
+    __shared__ int own[16 * 32];
+    int t = threadIdx.x, lane = t % 32;
+    own[t] = 0;
+    __syncthreads();
+    for (int i = t; i < n; i += 512) atomicAdd(&own[____], 1);
+    __syncthreads();
+    if (t < 16) {
+        int sum = 0;
+        for (int copy = 0; copy < 32; ++copy) sum += own[t * 32 + copy];
+        bins[t] = sum;
+    }
+}
+""",
+    declaration="torch::Tensor run(torch::Tensor x);",
+    host="""
+torch::Tensor run(torch::Tensor x) {
+    auto bins = torch::empty({16}, x.options());
+    histogram<<<1, 512>>>(x.data_ptr<int>(), bins.data_ptr<int>(), x.numel());
+    return bins;
+}
+""",
+    calls=lambda: [
+        Call(f"with {n} numbers", ((torch.arange(n, dtype=torch.int32) * 7 % 16) // 2 * 2 + 1,)) for n in (40, 1000)
+    ],
+    expected=lambda x: torch.bincount(x, minlength=16).int(),
+    slips=(
+        (
+            r"own\[lane\*16\+x\[i\]\]|own\[x\[i\]\+16\*lane\]|own\[16\*lane\+x\[i\]\]|own\[x\[i\]\+lane\*16\]",
+            "Then the bins of one lane are neighbours. The loop at the end expects the copies of one bin to be "
+            "neighbours: those of bin t begin at `t * 32`.",
+        ),
+        (
+            r"own\[(x\[i\]\*32|32\*x\[i\])\+(t|threadIdx\.x|i)\]",
+            "Each bin has 32 copies, from 0 to 31. Which number of the thread lies in this range?",
+        ),
+        (r"own\[x\[i\]\+lane\]|own\[lane\+x\[i\]\]", "The copies of bin b begin at `b * 32`."),
+        (r"own\[x\[i\]\]", "That is a copy of bin 0, or of bin 1. The copies of bin b begin at `b * 32`."),
+        (r"own\[(lane|t)\*32\+x\[i\]\]", "`t * 32` is where the copies of *bin* t begin. The bin here is `x[i]`."),
+    ),
+    right="The remainder of 32 b + lane by 32 is the lane: 32 lanes, 32 banks.",
+)
+
 PLACE = Blank(
     text="""
 // y gets the elements of x that are not 0, in order. upto[i]: how many of x[0] to x[i] are not 0.
@@ -172,4 +218,10 @@ torch::Tensor run(torch::Tensor x) {
     right="Every thread knows its place without asking another one.",
 )
 
-BLANKS = {"rounds": ROUNDS, "lower_lanes": LOWER_LANES, "own_bins": OWN_BINS, "place": PLACE}
+BLANKS = {
+    "rounds": ROUNDS,
+    "lower_lanes": LOWER_LANES,
+    "own_bins": OWN_BINS,
+    "lane_copies": LANE_COPIES,
+    "place": PLACE,
+}
