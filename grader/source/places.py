@@ -15,6 +15,7 @@ from grader.source.place import LOOP, REACH, Place, body_of, join_lines
 from grader.source.recursion import find_stack_use
 from grader.verdict import Reason, Stage
 
+MOST_THREADS = 1024  # of a block, on every GPU
 MOST_AROUND = 30  # statements around a line that are looked at, the innermost
 
 
@@ -204,6 +205,39 @@ def _find_read_too_far(code: list[str], name: str, sets: Sequence[int], line: in
     return None
 
 
+def _find_one_per_thread(
+    code: list[str], name: str, index: dict[int, str], own: Sequence[int], element: int
+) -> Place | None:
+    """Return the line that sets one element of an array for each thread, where a block cannot have so many threads."""
+    if len(own) != 1 or element < MOST_THREADS:
+        return None
+    (at,) = own
+    variable = re.fullmatch(r"\[(\w+)\]", index[at])
+    made = rf"\b{variable[1]}\s*=\s*threadIdx\s*\.\s*x\s*[,;]" if variable else None
+    is_thread = index[at] == "[threadIdx.x]" or (made and any(re.search(made, text) for text in code[: at - 1]))
+    if not is_thread or any(LOOP.search(one.head) for one in find_around("\n".join(code), at)):
+        return None
+    words = (
+        f"Line {at} sets one element of `{name}` for each thread, and there are more elements than threads. Let each "
+        "thread set several: begin at `threadIdx.x` and step by `blockDim.x`."
+    )
+    return Place(words, (at,), True)
+
+
+def _find_uncleared(message: str, code: list[str], name: str, line: int) -> Place | None:
+    """Return the line that allocates what an atomic operation updates, where nothing has set it."""
+    made = [
+        n for n, text in enumerate(code, 1) if re.search(rf"(?<![\w.]){name}\s*=\s*(?:torch|at)::empty\w*\s*\(", text)
+    ]
+    if " updates " not in f" {message}" or len(made) != 1:
+        return None
+    words = (
+        f"`{name}` is allocated in line {made[0]} with arbitrary content, and line {line} adds to it. Use "
+        "`torch::zeros`, or let a kernel set it to 0 first."
+    )
+    return Place(words, (made[0],), True)
+
+
 def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     """Return where a shared variable is declared and which lines set it before it is read; None where it may be set
     through a pointer.
@@ -217,7 +251,7 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
         None,
     )
     if declared is None:
-        return None
+        return _find_uncleared(message, code, name, line)
     array = re.search(rf"\b{name}\s*\[", code[declared - 1]) is not None
     handed = re.compile(rf"&\s*{name}\b" + (rf"|(?<![\w.]){name}\b(?!\s*\[)" if array else ""))
     between = range(declared + 1, line)
@@ -235,7 +269,11 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     where, sets_them = join_lines(own), "sets" if len(own) == 1 else "set"
     if not own:
         words = f"`{name}` is declared in line {declared}, and nothing sets {named} before line {line} reads it."
-    elif cause := _find_swapped_index(code, name, declared, line) or _find_read_too_far(code, name, own, line):
+    elif cause := (
+        _find_swapped_index(code, name, declared, line)
+        or _find_read_too_far(code, name, own, line)
+        or _find_one_per_thread(code, name, index, own, int(element))
+    ):
         return cause
     elif any(index[n] and index[n] != f"[{element}]" for n in own):
         words = f"{where.capitalize()} {sets_them} elements of `{name}`, but in this case not element {element}."

@@ -126,6 +126,14 @@ def found(reason: Reason, message: str, source: str, line: int | None):
             "nothing between sets it",
         ),
         (
+            Reason.uninitialized,
+            "updates element 0 of `counts`, which was never written.",
+            "atomicAdd(&counts[b], 1);\n}\nauto counts = torch::empty({bins}, options);\n",
+            1,
+            (3,),
+            "arbitrary content, and line 1 adds to it",
+        ),
+        (
             Reason.illegal_address,
             "writes through a null pointer",
             "float* out = nullptr;\nk<<<1, 1>>>(out);",
@@ -212,6 +220,48 @@ def test_what_a_pointer_may_set(handed):
     """Is nothing reported of a variable whose address is passed on?"""
     source = f"__shared__ float middle[2];\n{handed}\ny[0] = middle[0];\n"
     assert found(Reason.uninitialized, "reads element 0 of `middle`, which was never written.", source, 3) is None
+
+
+CLEARED = """__global__ void count(const int* x, int* counts, int n, int bins) {
+  extern __shared__ int own[];
+  const int t = threadIdx.x;
+  if (t < bins) own[t] = 0;
+  __syncthreads();
+  for (int i = t; i < n; i += blockDim.x) atomicAdd(&own[x[i]], 1);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "element", "lines"),
+    [
+        ("", "", 1844, (4,)),
+        ("own[t]", "own[threadIdx.x]", 1844, (4,)),
+        ("", "", 700, ()),  # there may be a thread for it
+        ("if (t < bins) own[t]", "for (int b = t; b < bins / 2; b += blockDim.x) own[b]", 1844, ()),
+        ("own[t]", "own[2 * t]", 1844, ()),
+        ("int t = threadIdx.x", "int t = threadIdx.x * 2", 1844, ()),
+    ],
+)
+def test_one_element_per_thread(old, new, element, lines):
+    """Is the line marked that sets an element for each thread, where no block has as many threads?"""
+    printed = f"Thread (0, 0, 0) of block (0, 0, 0) updates element {element} of `own`, which was never written."
+    place = found(Reason.uninitialized, printed, CLEARED.replace(old, new), 6)
+    assert place is not None and place.lines == lines
+    assert bool(lines) is ("Let each thread set several" in place.words)
+
+
+@pytest.mark.parametrize(
+    ("code", "verb"),
+    [
+        ("atomicAdd(&counts[b], 1);\nauto counts = torch::zeros({bins}, options);\n", "updates"),
+        ("y[b] = counts[b];\nauto counts = torch::empty({bins}, options);\n", "reads"),
+        ("atomicAdd(&counts[b], 1);\nauto counts = torch::empty({1}, o);\ncounts = torch::empty({2}, o);\n", "updates"),
+    ],
+)
+def test_where_an_allocation_is_not_the_cause(code, verb):
+    """Is no allocation named that sets its memory, whose memory is read, or that is one of several?"""
+    assert found(Reason.uninitialized, f"{verb} element 0 of `counts`, which was never written.", code, 1) is None
 
 
 PASSES = """constexpr int T = 16;
