@@ -122,7 +122,8 @@ MOST_FEEDING = 300  # lines: a longer list points nowhere, and takes the square 
 
 
 def _feeding(source: str, stores: list[int]) -> list[int]:
-    """Return the stores and the lines that set what they store, directly or through other variables.
+    """Return the stores and the lines that set what they store, directly, through other variables, or in a function
+    that they call.
 
     The nearest lines come first: those that set a variable of the stores, then those that set a variable of these, and
     so on.
@@ -138,13 +139,22 @@ def _feeding(source: str, stores: list[int]) -> list[int]:
             name for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", code[n - 1]) if (function.name, name) not in known
         }
         known |= {(function.name, name) for name in new}
+        any_of = "|".join(sorted(new)) or "(?!)"
         sets = re.compile(
-            rf"(?<![\w.])(?:{'|'.join(sorted(new)) or '(?!)'})\s*(?:\[[^;=]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)"
+            rf"(?<![\w.])(?:{any_of})\s*(?:\[[^;=]*\]\s*)?(?:[-+*/%&|^]|<<|>>)?=(?!=)|"
+            rf"\batomic\w+\s*\(\s*&?\s*(?:{any_of})\b"
         )
         found += [
             k
             for k in range(text.line(function.start), text.line(function.end) + 1)
             if k not in found and sets.search(code[k - 1])
+        ]
+        called = [text.functions[name] for name in sorted(new & {*text.functions}) if text.functions[name].device]
+        found += [
+            k
+            for helper in called
+            for k in text.lines(helper)
+            if k not in found and re.search(r"\breturn\b", code[k - 1])
         ]
     return found
 

@@ -97,6 +97,29 @@ def test_result_stores():
     assert source_lines.result_stores(source) == [5, 6, 7]
 
 
+def test_what_feeds_a_store():
+    """Do the lines that set what is stored come in order of distance, atomics and a called function's return among
+    them?
+    """
+    source = (
+        "\n"
+        "__device__ int half_of(int n) {\n"
+        "  int m = n / 2;\n"
+        "  return m;\n"
+        "}\n"
+        "__device__ int unused(int n) { return n; }\n"
+        "__global__ void k(const int* x, int* y) {\n"
+        "  __shared__ int own[8];\n"
+        "  own[threadIdx.x] = 0;\n"
+        "  const int bin = half_of(x[threadIdx.x]);\n"
+        "  atomicAdd(&own[bin], 1);\n"
+        "  y[threadIdx.x] = own[threadIdx.x];\n"
+        "}\n"
+    )
+    stores = source_lines.result_stores(source)
+    assert source_lines.FINDERS[source_lines.FEEDS](source, stores) == [12, 9, 11, 10, 4, 3]
+
+
 def test_forward_without_return():
     """Is all of forward shown where nothing is returned?"""
     assert source_lines.returns("class ModelNew:\n    def forward(self, x):\n        f(x)\n") == [2, 3]
