@@ -36,6 +36,7 @@ void forget_arguments() {
 }
 
 void begin_checked(Job& job) {
+  free_places();
   std::vector<Region> regions;
   for (const Extent& extent : extents()) regions.push_back({extent.base, extent.bytes, Slot::global});
   {

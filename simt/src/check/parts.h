@@ -22,6 +22,7 @@ struct HeapPlace {
 HeapPlace heap_place(std::uintptr_t address);
 uint3 thread_at(unsigned linear, const dim3& block);
 const char* verb(unsigned access);
+void free_places();  // that a worker held when its launch was stopped, for the next launch
 void note_atomic(const void* code, unsigned kind, const char* kernel);
 
 }  // namespace simt

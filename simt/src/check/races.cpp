@@ -28,6 +28,8 @@ void Checker::take_place(std::uintptr_t address) {
   state_.place = place;
 }
 
+void free_places() { std::memset(taken, 0, sizeof taken); }
+
 void Checker::leave_place() {
   if (state_.place) __atomic_clear(std::exchange(state_.place, nullptr), __ATOMIC_RELEASE);
 }

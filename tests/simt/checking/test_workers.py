@@ -1,5 +1,10 @@
 """Does simt.check() say the same, whichever of the CPU's threads runs which block?"""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -59,3 +64,45 @@ def test_an_error_is_not_hidden_by_a_warning(module):
         other.run(torch.zeros(32 * BLOCKS), wait, sink, 0)
     (race,) = [f for f in report.findings if f.check == "race"]
     assert race.severity == "error" and race.block == (4, 0, 0)
+
+
+def run_on(cpu: int) -> None:
+    """Let all threads of this process run on one CPU."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {cpu})
+
+
+def test_a_stopped_kernel_keeps_no_place(monkeypatch):
+    """Does a kernel end at once that writes where another one wrote when its time was up, on a busy machine, too?
+
+    On one CPU with other programs each wait for a worker that will never go on takes a time slice.
+    """
+    module = simt.load_inline(
+        "test_workers_stopped",
+        "void run(torch::Tensor out, bool endless);",
+        """
+        __global__ void store(float* out, bool endless) {
+          do out[blockIdx.x] = 1; while (endless);
+        }
+        void run(torch::Tensor out, bool endless) { store<<<2, 1>>>(out.data_ptr<float>(), endless); }
+        """,
+        functions=["run"],
+    )
+    monkeypatch.setenv("SIMT_THREADS", "2")
+    out = torch.zeros(2)
+    with simt.check(seconds=0.3), pytest.raises(simt.KernelError, match="time limit"):
+        module.run(out, True)
+    allowed = os.sched_getaffinity(0)
+    busy = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{min(allowed)}}})\nwhile True: pass"]
+    others = [subprocess.Popen(busy) for _ in range(3)]
+    try:
+        run_on(min(allowed))
+        with simt.check(seconds=3.0) as report:
+            module.run(out, False)
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
+        for thread in Path("/proc/self/task").iterdir():
+            os.sched_setaffinity(int(thread.name), allowed)
+    assert not report.findings and out.tolist() == [1, 1]
