@@ -27,6 +27,7 @@ BATCHES = {
     "softmax": ("rows", 128),
     "scan": ("length", 1),
     "histogram": ("length", 1),
+    "compaction": ("length", 1),
     "int4_matvec": ("rows", 128),
     "int8_matmul": ("rows", 1),
 }

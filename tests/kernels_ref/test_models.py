@@ -48,6 +48,7 @@ FULL_SIZE = {
     "softmax": ([], (4096, 16384), (4096, 16384), []),
     "scan": ([], (67108864,), (67108864,), []),
     "histogram": ([256, 0.0, 1.0], (67108864,), (256,), []),
+    "compaction": ([], (67108864,), (67108864,), []),
     "scale_maxpool_clamp": ([(64, 1, 1), 4, 0.0, 1.0], (128, 64, 126, 126), (128, 64, 31, 31), ["scale"]),
 }
 # of the inputs, where they are not all float32
@@ -96,7 +97,7 @@ def test_inputs_are_uniform(name):
     small: dict[str, int] = dict.fromkeys(
         ("batch_size", "height", "width", "dim1", "dim2", "rows", "columns", "heads"), 9
     )
-    small["length"] = 999 if name in ("scan", "histogram") else 9
+    small["length"] = 999 if name in ("scan", "histogram", "compaction") else 9
     if name in ("int4_matvec", "int8_matmul"):  # with a value for each group of columns, or for each row
         small |= {"batch_size": 99, "rows": 99, "columns": 4096}
     for size in small.keys() & set(vars(module)):

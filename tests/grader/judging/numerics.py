@@ -141,6 +141,7 @@ def variants(name, model, x, *others):
         "ratio_interval": _ratio_interval,
         "mend_layernorm": _layernorm,
         "scan": _scan,
+        "compaction": _compaction,
     }.get(name, _whole)(name, model, x)
 
 
@@ -402,6 +403,25 @@ def _ratio_interval(name, m, x):
         "half result": half(result()),
     }
     return honest, wrong
+
+
+def _compaction(name, m, x):
+    def moved(keep, values=x):
+        kept = values[keep]
+        return torch.cat([kept, torch.zeros(len(x) - len(kept))])
+
+    kept = moved(x != 0)
+    wrong = {
+        "half result": half(kept),
+        "bfloat16 result": bfloat16(kept),
+        "zeros in place": x.clone(),
+        "one place too far": kept.roll(1),
+        "from the last to the first": torch.cat([x[x != 0].flip(0), x[x == 0]]),
+        "in order of size": moved(x != 0, x).sort(descending=True).values,
+        "blocks exchanged": torch.cat([moved(x != 0)[256:], kept[:256]]),
+        "negative ones dropped": moved(x > 0),
+    }
+    return {"moved": kept}, wrong
 
 
 def _histogram(m, x):
