@@ -141,10 +141,21 @@ def find_around(source: str, line: int) -> list[Around]:
     return found
 
 
+UNSET = re.compile(r"(?:element (\d+) )?of `(\w+)`, which was never written")
+
+
 def has_setters(message: str, source: str, line: int) -> bool:
-    """Return whether lines set elements of a shared array of which a message says that one was never written."""
-    place = _find_unset(message, [_strip_comment(text) for text in source.split("\n")], line)
-    return place is not None and bool(place.beside or place.instead)
+    """Return whether lines set elements of a shared array of which a message says that one was never written, or hand
+    the array to a function, which may.
+    """
+    code = [_strip_comment(text) for text in source.split("\n")]
+    place = _find_unset(message, code, line)
+    if place is not None:
+        return bool(place.beside or place.instead)
+    unset = UNSET.search(message)
+    if unset is None or not any("__shared__" in text and re.search(rf"\b{unset[2]}\s*\[", text) for text in code):
+        return False
+    return any(re.search(rf"[(,]\s*{unset[2]}\s*[,)]", text) for text in code)
 
 
 DIMENSIONS = re.compile(r"((?:\s*\[[^\[\]]*\])+)")
@@ -242,7 +253,7 @@ def _find_unset(message: str, code: list[str], line: int) -> Place | None:
     """Return where a shared variable is declared and which lines set it before it is read; None where it may be set
     through a pointer.
     """
-    unset = re.search(r"(?:element (\d+) )?of `(\w+)`, which was never written", message)
+    unset = UNSET.search(message)
     if unset is None:
         return None
     element, name = unset[1] or "0", unset[2]

@@ -141,7 +141,7 @@ def test_a_mistyped_file_is_one_sentence_with_the_nearest_name(monkeypatch, name
     [
         ([], "SUBMISSION"),
         (["FILE", "--problem", "nowhere.py"], "nowhere.py"),
-        (["FILE", "--problem", "gruopnorm"], "one of attention, bias_scale_sigmoid, conv2d,"),
+        (["FILE", "--problem", "gruopnorm"], "one of attention, bias_scale_sigmoid, compaction,"),
         (["FILE", "--problem", "groupnorm_backward"], "no problem of the course is called so"),
         (["FILE", "--problem", "PROBLEM", "--set", "batch_size"], "NAME=VALUE"),
         (["FILE", "--problem", "PROBLEM", "--set", "batch_size=many"], "literal"),

@@ -530,8 +530,9 @@ def test_a_read_of_more_than_was_set(old, new, marked, says):
 
 
 def test_an_array_that_lines_set_needs_no_first_value():
-    """Is the advice to initialize left out where lines set other elements, and kept where none does?"""
-    for code, kept in ((TILES, False), (TILES.replace("keys[i / D][i % D] =", "y[i] ="), True)):
+    """Is the advice to initialize left out where lines, or maybe a function, set other elements, and kept elsewhere?"""
+    changed = (TILES.replace("keys[i / D][i % D] =", f"{other}y[i] =") for other in ("", "fill(keys, i); "))
+    for code, kept in zip((TILES, *changed), (False, True, False)):
         source = contract.Source(Path("k.py"), f'code = """\n{code}"""\n', "")
         message = "Thread (0, 0, 0) of block (0, 0, 0) reads element 64 of `keys`, which was never written."
         finding = protocol.Found(
