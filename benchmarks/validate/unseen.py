@@ -8,7 +8,7 @@
 The programs were written after the model and without a prediction, and no constant was fitted to them. Their kernels
 are counted as the grader counts a submission: a few blocks of each launch at full size. data/unseen.json keeps
 the counts and the times, a digest of the model's source when they were measured, and what that model said, in `said`:
-where the source has changed since, the script tells which predictions are others now. A kernel on which the model has
+where the source has changed since, the script names the predictions that differ now. A kernel on which the model has
 been improved is no longer unseen: --met, before that, puts its program and the day into `seen`, and what the model said
 until then into `first`.
 """
@@ -171,11 +171,11 @@ def describe_sum(found: dict[str, float]) -> str:
 
 
 def describe_changes(data: dict, rows: list[Row]) -> str:
-    """Return how many predictions are others than those of the model that the kernels were measured for."""
+    """Return how many predictions differ from those of the model at the time of measuring, and whose they are."""
     then = data["said"]
     others = [row for row in rows if row.name not in then or abs(row.predicted / then[row.name] - 1) > SAME]
     names = f": {', '.join(row.name for row in others)}" if others else ""
-    return f"Predictions that are others than then: {len(others)} of {len(rows)}{names}."
+    return f"{len(others)} of {len(rows)} predictions differ from those of that time{names}."
 
 
 def compare(data: dict) -> bool:
