@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from grader.judging.trial import Finding
-from grader.problems.cases import Case
 from grader.verdict import NOT_OWN_WORK, CaseResult, Evidence, Reason, Stage, Status
+
+if TYPE_CHECKING:  # it imports torch, which is loaded while the worker starts
+    from grader.problems.cases import Case
 
 ERRORS = {Reason.no_compiler, Reason.grader_error}  # faults of the machine or of the grader, not of the submission
 LEAST_COMPARED = 2  # right cases, and wrong ones, of which something is said in common

@@ -1,10 +1,14 @@
-"""Is what was loaded left alone by the garbage collector from then on, and everything else not?"""
+"""What is loaded when, and is it left alone by the garbage collector from then on?"""
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
 from grader.judging.loading import uncollected
+
+BEFORE_TORCH = ["grader.cli.main", "grader.judging.grading", "grader.judging.both", "grader.judging.stages.contract"]
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
@@ -23,3 +27,10 @@ def test_what_is_loaded_is_never_looked_at_again(is_enabled):
     finally:
         gc.unfreeze()
         gc.enable() if was_enabled else gc.disable()
+
+
+@pytest.mark.parametrize("name", BEFORE_TORCH)
+def test_torch_is_not_loaded_before_the_worker_starts(name):
+    """Does what runs before a worker starts leave torch to the time in which the worker loads its own?"""
+    code = f"import sys, {name}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
