@@ -35,11 +35,13 @@ HEADS = ["command", "simt's cache", "gradings", "seconds", "a minute", "load bef
 GRADER = [sys.executable, "-m", "grader"]
 
 
-def time_class(folder: Path, jobs: int, copies: int, environment: dict[str, str]) -> tuple[int, int, float]:
+def time_class(
+    folder: Path, jobs: int, copies: int, environment: dict[str, str], device: str = "cpu"
+) -> tuple[int, int, float]:
     """Return how many were graded by a class's command, how many passed, and the seconds."""
     with make_class(folder, make_attempts(PROBLEMS, copies), problems=PROBLEMS):
         pass
-    words = ["class", "grade", "--course", str(folder), "--device", "cpu", "--allow-unsandboxed", "--jobs", str(jobs)]
+    words = ["class", "grade", "--course", str(folder), "--device", device, "--allow-unsandboxed", "--jobs", str(jobs)]
     seconds = time_run([*GRADER, *words], environment)
     with Journal(folder) as journal:
         outcomes = [outcome for (outcome,) in journal.read("SELECT outcome FROM verdicts")]

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -28,9 +28,12 @@ carry_out = _judges.carry_out
 
 
 @contextlib.contextmanager
-def local_executor(jobs: int) -> Iterator[Executor]:
-    """Yield an executor that runs so many tasks at once; on leaving, end those that still run."""
-    _judges.open()
+def local_executor(jobs: int, gpus: Sequence[str] = ()) -> Iterator[Executor]:
+    """Yield an executor that runs so many tasks at once; on leaving, end those that still run.
+
+    gpus: as for Judges.
+    """
+    _judges.open(gpus)
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="grading")
     try:
         yield pool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -62,14 +63,19 @@ def open_engine(chosen: Chosen, course: Course, total: int, say: Callable[[str],
 
 def _enter_local(chosen: Chosen, total: int, stack: contextlib.ExitStack) -> Engine:
     from grader.classroom.executor import carry_out, count_jobs, local_executor
-    from grader.worker.sandbox import has_gpu
+    from grader.worker.sandbox import list_gpus
 
-    limit, why = (1, "one GPU, on which times are measured") if chosen.device != "cpu" and has_gpu() else count_jobs()
+    gpus = list_gpus() if chosen.device != "cpu" else []
+    limit, why = (len(gpus), _describe_gpus(len(gpus))) if gpus else count_jobs()
     jobs = min(chosen.jobs or limit, total)
-    executor = stack.enter_context(local_executor(jobs))
-    task = functools.partial(carry_out, threads=max(1, limit // jobs))
+    executor = stack.enter_context(local_executor(jobs, gpus))
+    task = functools.partial(carry_out, threads=max(1, len(os.sched_getaffinity(0)) // jobs))
     sentence = f"Grading {total}, {jobs} at once; this machine can take {limit}: {why}."
     return Engine(executor, jobs, task, chosen.device, sentence)
+
+
+def _describe_gpus(count: int) -> str:
+    return "one GPU, on which times are measured" if count == 1 else f"{count} GPUs, one grading at a time on each"
 
 
 def _enter_cluster(

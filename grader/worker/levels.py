@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
 import tempfile
 from enum import StrEnum
@@ -66,10 +67,21 @@ def is_unprotected(description: str) -> bool:
     return description.startswith(Level.none.value)
 
 
+def list_gpus() -> list[str]:
+    """Return this machine's NVIDIA GPUs that CUDA sees, each as CUDA_VISIBLE_DEVICES names it: by number, or by UUID.
+
+    As in CUDA, what follows the first entry of CUDA_VISIBLE_DEVICES that names no GPU is hidden.
+    """
+    count = sum(1 for _ in Path("/dev").glob("nvidia[0-9]*"))
+    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = [str(number) for number in range(count)] if listed is None else [one.strip() for one in listed.split(",")]
+    there = itertools.takewhile(lambda name: int(name) < count if name.isdigit() else name[:1].isalpha(), names)
+    return list(there) if count else []
+
+
 def has_gpu() -> bool:
     """Return whether this machine has an NVIDIA GPU, and CUDA_VISIBLE_DEVICES does not hide all."""
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1")
-    return not hidden and any(Path("/dev").glob("nvidia[0-9]*"))
+    return bool(list_gpus())
 
 
 @functools.cache

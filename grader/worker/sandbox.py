@@ -21,7 +21,7 @@ from grader.paths import inductor_cache
 from grader.worker import bootstrap, bubblewrap, confine, supervisor
 from grader.worker.build_folders import make_usable
 from grader.worker.cgroups import Group, make_group
-from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu, is_unprotected, probe
+from grader.worker.levels import NOT_RUN, Level, SandboxError, describe, has_gpu, is_unprotected, list_gpus, probe
 from grader.worker.process import JUDGE, MARK, Log, Process, end_all, has_started, register, undisturbed
 from grader.worker.shown_file import Shown, SubmissionChanged, show
 from grader.worker.view import PROJECT, View, make_environment, make_view
@@ -45,6 +45,7 @@ __all__ = [
     "has_gpu",
     "has_started",
     "is_unprotected",
+    "list_gpus",
     "make_folders",
     "simt_cache",
     "start",

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,9 +35,13 @@ class Result:
 
 
 class _Judge:
-    """A process that grades."""
+    """A process that grades.
 
-    def __init__(self, threads: int):
+    gpu: the one that it sees, as CUDA_VISIBLE_DEVICES names it; None for those that this process sees.
+    """
+
+    def __init__(self, threads: int, gpu: str | None):
+        self.gpu = gpu
         self.log = tempfile.TemporaryFile()  # noqa: SIM115
         self.folder = Path(tempfile.mkdtemp(prefix="grader-class-"))
         self.folder.chmod(0o711)  # its workers may be other users
@@ -44,6 +49,8 @@ class _Judge:
         environment = {
             name: str(threads) for name in ("OMP_NUM_THREADS", "SIMT_THREADS") if name not in os.environ and threads
         }
+        if gpu is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = gpu
         search = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         try:
             self.popen = subprocess.Popen(
@@ -111,9 +118,14 @@ class _Judge:
 
 
 class Judges:
-    """The processes that grade for this one. They are kept for later tasks."""
+    """The processes that grade for this one. They are kept for later tasks.
+
+    gpus: as CUDA_VISIBLE_DEVICES names them. Each process sees one; as many processes see each, or one more. If there
+    are none in the list, all processes see what this one sees.
+    """
 
     def __init__(self) -> None:
+        self.gpus: list[str] = []
         self.lock = threading.Lock()
         self.idle: list[_Judge] = []
         self.all: set[_Judge] = set()
@@ -123,21 +135,15 @@ class Judges:
         """Start a process that take() will lend, unless one is idle."""
         with self.lock:
             if not self.idle and not self.closed:
-                judge = _Judge(threads)
-                self.all.add(judge)
-                self.idle.append(judge)
+                self.idle.append(self._add(threads))
 
     @contextlib.contextmanager
     def take(self, threads: int) -> Iterator[_Judge]:
         """Lend an idle process, or a new one; it is kept for later if it still runs afterwards."""
         with self.lock:
-            judge = self.idle.pop() if self.idle else None
-        if judge is None:
-            judge = _Judge(threads)
-            with self.lock:
-                self.all.add(judge)
-                if self.closed:
-                    judge.kill("was stopped")
+            judge = self.idle.pop() if self.idle else self._add(threads)
+            if self.closed:
+                judge.kill("was stopped")
         try:
             yield judge
         finally:
@@ -165,9 +171,16 @@ class Judges:
         for judge in idle:
             judge.kill()
 
-    def open(self) -> None:
-        """Allow new processes after close()."""
-        self.closed = False
+    def open(self, gpus: Sequence[str] = ()) -> None:
+        """Allow new processes after close(), on these GPUs."""
+        self.closed, self.gpus = False, list(gpus)
+
+    def _add(self, threads: int) -> _Judge:
+        """Start a process on the GPU that the fewest see; the caller holds the lock."""
+        seen = Counter(judge.gpu for judge in self.all)
+        judge = _Judge(threads, min(self.gpus, key=lambda gpu: seen[gpu], default=None))
+        self.all.add(judge)
+        return judge
 
     def carry_out(self, order: Order, threads: int = 0) -> Result:
         """Grade one file in a process of its own; threads: that one grading uses, 0 for what it would use alone."""

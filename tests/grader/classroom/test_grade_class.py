@@ -16,7 +16,7 @@ from grader.classroom.collect import Attempt
 from grader.classroom.grade_class import MOST_IN_A_ROW, MachineError, Options, grade_all
 from grader.classroom.gradings import Verdicts, make_gradings
 from grader.classroom.journal import Journal
-from grader.cli.class_engine import Engine
+from grader.cli.class_engine import Chosen, Engine, open_engine
 from grader.cli.main import cli
 from grader.judging.processes.judge import NAME, Order
 from grader.paths import KERNELS_REF, ROOT
@@ -161,6 +161,29 @@ def test_jobs_that_a_machine_can_take(monkeypatch, available, group, processors,
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {*range(processors)})
     found, why = executor.count_jobs(lambda path: texts[str(path)])
     assert found == jobs and ("memory" in why) == (jobs < processors)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device", "given", "jobs", "threads", "words"),
+    [
+        (["0", "1", "2"], None, None, 3, 4, "3 GPUs, one grading at a time on each"),
+        (["0"], "cuda", None, 1, 12, "one GPU, on which times are measured"),
+        (["0"], None, 2, 2, 6, "one GPU"),  # they take turns on it
+        (["0", "1"], "cpu", None, 12, 1, "12 processors"),
+    ],
+)
+def test_gradings_at_once_on_this_machine(gpus, device, given, jobs, threads, words, tmp_path, monkeypatch):
+    """Is there one grading at a time on each GPU, and does each use its part of the processors?"""
+    opened = []
+    local = lambda jobs, gpus: contextlib.nullcontext(opened.append((jobs, gpus)))  # noqa: E731
+    monkeypatch.setattr(executor, "local_executor", local)
+    monkeypatch.setattr(executor, "count_jobs", lambda: (12, "12 processors"))
+    monkeypatch.setattr("grader.worker.sandbox.list_gpus", lambda: gpus)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: {*range(12)})
+    chosen = Chosen(given, device, None, True, None, False, False)
+    with make_class(tmp_path, []) as (_, course, _), open_engine(chosen, course, 100, print) as engine:
+        assert opened == [(jobs, gpus if device != "cpu" else [])] and engine.at_once == jobs
+        assert engine.task.keywords == {"threads": threads} and words in engine.sentence
 
 
 # --- with real gradings ---

@@ -93,3 +93,27 @@ def test_a_gpu_that_is_hidden_from_cuda_is_none(visible, has, tmp_path, monkeypa
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert levels.has_gpu() is has
+
+
+UUID = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"
+
+
+@pytest.mark.parametrize(
+    ("visible", "there"),
+    [
+        (None, ["0", "1", "2"]),
+        ("2, 0", ["2", "0"]),
+        ("1,3,0", ["1"]),  # there is no GPU 3, and CUDA reads no further
+        ("0,-1,1", ["0"]),
+        (f"{UUID},0", [UUID, "0"]),
+        ("7", []),
+    ],
+)
+def test_gpus_are_those_that_cuda_sees(visible, there, tmp_path, monkeypatch):
+    for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(levels, "Path", lambda _: tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert levels.list_gpus() == there
