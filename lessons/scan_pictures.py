@@ -127,33 +127,6 @@ def bins_of_a_range() -> Image:
     )
 
 
-def kept_numbers_move() -> Image:
-    """Draw a compaction: the flags of the numbers that stay, their scan, and where each number goes."""
-    numbers = [3, 0, 4, 0, 0, 9, 2, 0]
-    flags = [int(number != 0) for number in numbers]
-    counts = [sum(flags[: i + 1]) for i in range(len(flags))]
-    kept = [number for number in numbers if number]
-    figure, ax = plt.subplots(figsize=(6.6, 3.1))
-    colours = [ORANGE if flag else GREY for flag in flags]
-    _cells(ax, 0, numbers, colours, "x")
-    _cells(ax, 1, flags, colours, "is it kept?")
-    _cells(ax, 2, counts, colours, "running sum")
-    _cells(ax, 4, kept, [BLUE] * len(kept), "y")
-    for i, (flag, count) in enumerate(zip(flags, counts, strict=True)):
-        if flag:
-            ax.annotate("", (count - 1 + 0.47, 3.97), (i + 0.47, 2.83), arrowprops=ARROW)
-    ax.set_xlim(-3, len(numbers))
-    ax.set_ylim(4.85, -0.1)
-    ax.axis("off")
-    return _in_few_colours(
-        _png(
-            figure,
-            f"Four rows. x: {numbers}. Is it kept: {flags}. Running sum of these flags: {counts}. y: {kept}. An arrow "
-            "goes from each kept number to the place in y that is its running sum minus 1.",
-        )
-    )
-
-
 def scan_ladder() -> Image:
     """Draw the measured times of kernels_ref/scan/steps."""
     return _ladder("scan")

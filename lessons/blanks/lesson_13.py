@@ -1,4 +1,4 @@
-"""Lesson 13: a round of a scan in one array, a scan of a warp, bins of a block and of lanes, places of a compaction."""
+"""Lesson 13: a round of a scan in one array, a scan of a warp, bins of a block and of lanes."""
 
 from __future__ import annotations
 
@@ -174,54 +174,9 @@ torch::Tensor run(torch::Tensor x) {
     right="The remainder of 32 b + lane by 32 is the lane: 32 lanes, 32 banks.",
 )
 
-PLACE = Blank(
-    text="""
-// y gets the elements of x that are not 0, in order. upto[i]: how many of x[0] to x[i] are not 0.
-__global__ void scatter(const float* x, const int* upto, float* y, int* kept, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    if (x[i] != 0.0f) y[____] = x[i];
-    if (i == n - 1) kept[0] = ____;
-}
-""",
-    declaration="torch::Tensor run(torch::Tensor x);",
-    host="""
-torch::Tensor run(torch::Tensor x) {
-    auto upto = x.ne(0).cumsum(0).to(torch::kInt).contiguous();
-    auto y = torch::zeros_like(x);
-    auto kept = torch::zeros({1}, upto.options());
-    int n = x.numel();
-    scatter<<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), upto.data_ptr<int>(), y.data_ptr<float>(),
-                                   kept.data_ptr<int>(), n);
-    return torch::cat({y, kept.to(x.scalar_type())});
-}
-""",
-    calls=lambda: [
-        Call("with every third of 100 numbers kept", (torch.arange(100) % 3 // 2 * torch.arange(100.0),)),
-        Call("with all of 5 numbers kept", (torch.arange(5) + 1.0,)),
-        Call("with none of 70 numbers kept", (torch.zeros(70),)),
-    ],
-    expected=lambda x: torch.cat([x[x != 0], torch.zeros(int((x == 0).sum())), (x != 0).sum().reshape(1).float()]),
-    slips=(
-        (r"y\[upto\[i\]\]", "`upto[i]` counts the element itself: the first one that is kept has 1 and goes to 0."),
-        (r"y\[i\]=", "Then the gaps stay. The place is the number of elements that are kept before this one."),
-        (
-            r"y\[upto\[i-1\]\]",
-            "That counts only those before it, which is right, but element 0 has no `upto[-1]`. Use `upto[i]`.",
-        ),
-        (
-            r"kept\[0\]=upto\[i\]-1;",
-            "The last entry of an inclusive scan counts all of them: nothing is to be taken off.",
-        ),
-        (r"kept\[0\]=n;", "That counts all elements, also those that are 0."),
-    ),
-    right="Every thread knows its place without asking another one.",
-)
-
 BLANKS = {
     "rounds": ROUNDS,
     "lower_lanes": LOWER_LANES,
     "own_bins": OWN_BINS,
     "lane_copies": LANE_COPIES,
-    "place": PLACE,
 }
