@@ -80,7 +80,7 @@ def _find_unread(text: Text, kernel: Function) -> Place | None:
     if len(found) != 1:
         return None
     (name, line), *_ = found
-    words = f"Line {line} fills `{name}`, and nothing in `{kernel.name}` reads it: what is computed there lacks it."
+    words = f"Line {line} fills `{name}`, but `{kernel.name}` never reads it. Find the formula that needs `{name}`."
     return Place(words, (), beside=(line,))
 
 

@@ -144,7 +144,7 @@ def test_sound_kernels():
 @pytest.mark.parametrize(
     ("read", "found"),
     [
-        ("y[i] = x[i];", "Line 6 fills `scale`, and nothing in `k` reads it: what is computed there lacks it."),
+        ("y[i] = x[i];", "Line 6 fills `scale`, but `k` never reads it. Find the formula that needs `scale`."),
         ("y[i] = x[i] * scale[0];", ""),
         ("fold(scale); y[i] = x[i];", ""),  # may read it
         ("atomicAdd(&scale[0], 1.0f); y[i] = x[i];", ""),
