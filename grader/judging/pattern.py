@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import torch
 
@@ -17,43 +18,52 @@ BLOCKS = (1024, 512, 256, 128, 64, 32)  # sizes of a block or a warp at which in
 PROBED_ELEMENTS = 256  # a rule is tried on these before it is tried on the whole tensor
 
 
-def names(dims: int) -> tuple[str, ...]:
-    """Return the names of an output's dimensions."""
+def names(dims: int, axes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the names of an output's dimensions: the problem's own, its AXES, if these are as many."""
+    if len(axes) == dims:
+        return tuple(axes)
     return NAMES.get(dims) or tuple(f"index {d} of dimension" for d in range(dims))
 
 
-def describe(got: torch.Tensor, expected: torch.Tensor, allowed: torch.Tensor, bad: torch.Tensor) -> str | None:
+def describe(
+    got: torch.Tensor, expected: torch.Tensor, allowed: torch.Tensor, bad: torch.Tensor, axes: Sequence[str] = ()
+) -> str | None:
     """Return where and how `got` differs, such as 'only channel 3, zero'; None if no rule fits.
 
-    got: any float dtype. expected, allowed: float64. bad: bool. All of one shape.
+    got: any float dtype. expected, allowed: float64. bad: bool. All of one shape. axes: as for names().
     """
+    called = names(got.dim(), axes)
     got = got.double()
     slack = allowed + 8 * torch.finfo(torch.float32).eps * got.abs()
     whole = bool(bad.all()) or float(bad.double().mean()) > 0.5
     if whole:
-        moved = _moved(got, expected, slack)
+        moved = _moved(got, expected, slack, called)
         if moved is not None:
             return moved
     how = _relation(got[bad], expected[bad], slack[bad])
     if how is None and whole:
-        how = _per_slice(got, expected, slack)
+        how = _per_slice(got, expected, slack, called)
     # where a 0 is right for every other element, as far below a row's maximum in softmax, the place says nothing
     shown = bool(bad.all()) or bool((expected.abs() > allowed)[~bad].any())
-    place = where(bad) if shown and not (how and bool(bad.all())) else None
+    place = where(bad, axes) if shown and not (how and bool(bad.all())) else None
     return ", ".join(part for part in (place, how) if part) or None
 
 
 # --- where -----------------------------------------------------------------------------------------------------------
 
 
-def where(bad: torch.Tensor) -> str | None:
-    """Return which elements are wrong: 'only channel 3', 'last row', 'every 32nd element', …; None if no rule fits."""
+def where(bad: torch.Tensor, axes: Sequence[str] = ()) -> str | None:
+    """Return which elements are wrong: 'only channel 3', 'last row', 'every 32nd element', …; None if no rule fits.
+
+    axes: as for names().
+    """
+    called = names(bad.dim(), axes)
     if bad.dim() == 0 or bool(bad.all()):
         return "everything" if bad.numel() > 1 else None
     count = int(bad.sum())
     if count == 1:
         return "a single element"
-    box = _box(bad, count)
+    box = _box(bad, count, called)
     if len(box) in (1, 2):
         return ", ".join(box)
     rule = _flat(bad.flatten(), count)
@@ -63,7 +73,7 @@ def where(bad: torch.Tensor) -> str | None:
         return ", ".join(box)
     if _is_border(bad, count):
         return "the border"
-    return _inside(bad)
+    return _inside(bad, called)
 
 
 def _projections(bad: torch.Tensor) -> list[torch.Tensor]:
@@ -75,7 +85,7 @@ def _projections(bad: torch.Tensor) -> list[torch.Tensor]:
     return flags
 
 
-def _box(bad: torch.Tensor, count: int) -> list[str]:
+def _box(bad: torch.Tensor, count: int, called: Sequence[str]) -> list[str]:
     """Return one phrase per dimension if the wrong elements are all combinations of some indices of each; else []."""
     flags = _projections(bad)
     size = 1
@@ -83,15 +93,15 @@ def _box(bad: torch.Tensor, count: int) -> list[str]:
         size *= int(flag.sum())
     if size != count:
         return []
-    phrases = [_indices(flag, name) for flag, name in zip(flags, names(bad.dim())) if not bool(flag.all())]
+    phrases = [_indices(flag, name) for flag, name in zip(flags, called) if not bool(flag.all())]
     known = [phrase for phrase in phrases if phrase]
     return known if len(known) == len(phrases) else []
 
 
-def _inside(bad: torch.Tensor) -> str | None:
+def _inside(bad: torch.Tensor, called: Sequence[str]) -> str | None:
     """Return a phrase if all wrong elements have one of few indices, though not all elements there are wrong."""
     phrases = []
-    for flag, name in zip(_projections(bad), names(bad.dim())):
+    for flag, name in zip(_projections(bad), called):
         if not bool(flag.all()):
             phrase = _indices(flag, name)
             if phrase:
@@ -181,14 +191,14 @@ def _relation(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) ->
     return None
 
 
-def _per_slice(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) -> str | None:
+def _per_slice(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor, called: Sequence[str]) -> str | None:
     """Return a rule with one shift or one factor for each channel, or for each batch item."""
     probe = _probe(got)
     for d in (1, 0):
         if got.dim() <= d or got.shape[d] < 2 or got.numel() < 4 * got.shape[d]:
             continue
         others = [i for i in range(got.dim()) if i != d]
-        name = names(got.dim())[d]
+        name = called[d]
         shift = (got - expected).mean(others, keepdim=True)
         if _equal(got, expected, slack, probe, add=shift.expand_as(got)):
             return f"off by one constant per {name}"
@@ -196,10 +206,10 @@ def _per_slice(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) -
         factor = (got * expected).sum(others, keepdim=True) / size
         if _equal(got, expected, slack, probe, times=factor.expand_as(got)):
             return f"scaled by one factor per {name}"
-    return _statistics(got, expected, slack)
+    return _statistics(got, expected, slack, called)
 
 
-def _statistics(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) -> str | None:
+def _statistics(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor, called: Sequence[str]) -> str | None:
     """Return a rule with one shift and one factor for each channel of each batch item.
 
     A normalisation with a wrong mean or variance follows it.
@@ -211,15 +221,14 @@ def _statistics(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) 
     slope = (g0 * y0).sum(2, keepdim=True) / y0.square().sum(2, keepdim=True).clamp(min=1e-300)
     if not bool(((g0 - slope * y0).abs() <= s).all()):
         return None
-    first, second = names(got.dim())[:2]
+    first, second = called[:2]
     if bool((g0.abs() <= s).all()) and bool((y0.abs() > s).any()):
         return f"each {second} of each {first} holds one value"
     return f"each {second} of each {first} is shifted and scaled by its own amounts"
 
 
-def _moved(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor) -> str | None:
+def _moved(got: torch.Tensor, expected: torch.Tensor, slack: torch.Tensor, called: Sequence[str]) -> str | None:
     """Return a rule for right values in the wrong places: swapped axes, reversed, shifted, or another slice's."""
-    called = names(got.dim())
     probe = _probe(got)
     for a, b in itertools.combinations(range(got.dim()), 2):
         if got.shape[a] < 2 or got.shape[b] < 2:

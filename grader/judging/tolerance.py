@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
+import msgspec
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -56,7 +57,8 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
     got, expected, eager, noise: one tensor or a list of tensors each. expected is the float64 result, eager the
     reference's own result in its own dtype (got must have its shape and dtype), noise what one rounding of every input
     and weight does to the result (Instance.noise()). reduction: terms summed per output; the case's is used if it is
-    larger. got may hold anything that the submission returned. The case's precision selects the tolerance.
+    larger. got may hold anything that the submission returned. The case's precision selects the tolerance, and its axes
+    name the dimensions.
     """
     got, expected, eager = _listed(got), _listed(expected), _listed(eager)
     noise = [None] * len(expected) if noise is None else _listed(noise)
@@ -65,15 +67,18 @@ def compare(got, expected, eager, case=None, noise=None, reduction=None) -> Diff
         message = f"forward returned {_count(len(got), 'tensor')} where Model returns {len(expected)}."
         return Difference("wrong_type", message, name)
     reduction = max(reduction or 0, getattr(case, "reduction", None) or 0) or DEFAULT_REDUCTION
-    precision = getattr(case, "precision", "fp32")
+    precision, axes = getattr(case, "precision", "fp32"), getattr(case, "axes", ())
     for number, (g, y, e, n) in enumerate(zip(got, expected, eager, noise)):
         with one_core(y.numel()):
-            difference = _contract(g, e) or _values(g.detach(), y, e, n, reduction, precision)
+            difference = _contract(g, e, axes) or _values(g.detach(), y, e, n, reduction, precision, axes)
         if difference is not None:
             message = difference.message
             if len(expected) > 1:
                 message = f"Output {number}: {message}"
-            return dataclasses.replace(difference, message=message, case=name, output=number)
+            wrong = difference.wrong
+            if wrong is not None and len(axes) == len(wrong.shape):
+                wrong = msgspec.structs.replace(wrong, axes=list(axes))
+            return dataclasses.replace(difference, message=message, case=name, output=number, wrong=wrong)
     return None
 
 
@@ -173,30 +178,30 @@ def _listed(x) -> list:
     return list(x) if isinstance(x, (list, tuple)) else [x]
 
 
-def _contract(got, eager: torch.Tensor) -> Difference | None:
+def _contract(got, eager: torch.Tensor, axes: Sequence[str]) -> Difference | None:
     """Return the difference in type, shape or dtype, if there is one."""
     if not isinstance(got, torch.Tensor):
         what = _article(type(got).__name__)
         return Difference("wrong_type", f"forward returned {what} where Model returns a tensor.")
     if got.shape != eager.shape:
         message = f"the shape is {list(got.shape)}, not {list(eager.shape)}."
-        hint = _shape_hint(list(got.shape), list(eager.shape))
+        hint = _shape_hint(list(got.shape), list(eager.shape), axes)
         return Difference("wrong_shape", _sentence(message), pattern=hint)
     if got.dtype != eager.dtype:
         return Difference("wrong_dtype", f"The dtype is {_dtype(got)}, not {_dtype(eager)}.")
     return None
 
 
-def _shape_hint(got: list[int], want: list[int]) -> str | None:
+def _shape_hint(got: list[int], want: list[int], axes: Sequence[str]) -> str | None:
     if len(got) != len(want):
         return f"{len(got)} dimensions, not {len(want)}"
     if sorted(got) == sorted(want):
         return "the dimensions are in another order"
-    names = _pattern.names(len(want))
+    names = _pattern.names(len(want), axes)
     return ", ".join(f"{n}: {g}, not {w}" for n, g, w in zip(names, got, want) if g != w)
 
 
-def _values(got, expected, eager, noise, reduction, precision) -> Difference | None:
+def _values(got, expected, eager, noise, reduction, precision, axes) -> Difference | None:
     """Compare the values of one output, in pieces along its first dimension if it is very large."""
     expected, eager = expected.to(got.device), eager.to(got.device)
     noise = None if noise is None else noise.to(got.device)
@@ -204,7 +209,7 @@ def _values(got, expected, eager, noise, reduction, precision) -> Difference | N
         got, expected, eager, noise = *(torch.view_as_real(x) for x in (got, expected, eager)), None
     if got.numel() <= PIECE_ELEMENTS or got.shape[0] == 1:
         bad, allowed = _bad(got, expected, eager, noise, reduction, precision)
-        return _explain(got, expected, allowed, bad, precision) if bool(bad.any()) else None
+        return _explain(got, expected, allowed, bad, precision, axes) if bool(bad.any()) else None
     rows = max(1, PIECE_ELEMENTS // got[0].numel())
     bad, first = torch.zeros_like(got, dtype=torch.bool), None
     for start in range(0, got.shape[0], rows):
@@ -212,14 +217,15 @@ def _values(got, expected, eager, noise, reduction, precision) -> Difference | N
         some = None if noise is None else noise[part]
         bad[part], allowed = _bad(got[part], expected[part], eager[part], some, reduction, precision)
         if first is None and bool(bad[part].any()):
-            first = _explain(got[part], expected[part], allowed, bad[part], precision)
+            first = _explain(got[part], expected[part], allowed, bad[part], precision, axes)
             assert first.index  # got has a first dimension
             first = dataclasses.replace(first, index=[first.index[0] + start, *first.index[1:]])
     if first is None:
         return None
     # The reason is that of the first piece that differs; the count and the pattern are those of all pieces.
     what = first.message.partition(":")[0]
-    whole = {"wrong_count": int(bad.sum()), "total": bad.numel(), "pattern": _pattern.where(bad), "wrong": pack(bad)}
+    where = _pattern.where(bad, axes)
+    whole = {"wrong_count": int(bad.sum()), "total": bad.numel(), "pattern": where, "wrong": pack(bad)}
     return _describe(what, dataclasses.replace(first, **whole))
 
 
@@ -238,20 +244,20 @@ def _bad(got, expected, eager, noise, reduction, precision) -> tuple[torch.Tenso
     return bad, allowed
 
 
-def _explain(got, expected, allowed, bad, precision) -> Difference:
+def _explain(got, expected, allowed, bad, precision, axes) -> Difference:
     """Return the difference: unwritten memory, NaN or infinity, a constant, low precision, or else wrong values."""
     if allowed is None:
-        return _wrong("wrong_values", got, expected, bad, allowed, _pattern.where(bad), "the values are wrong")
+        return _wrong("wrong_values", got, expected, bad, allowed, _pattern.where(bad, axes), "the values are wrong")
     for mark, memory, local in ((GLOBAL_MARK, "memory", False), (SHARED_MARK, "shared memory", True)):
         marked = _marked(got, mark) & bad
         if bool(marked.any()):
             what = f"the output contains {memory} that no thread wrote" + (" before it was read" if local else "")
-            return _wrong("not_written", got, expected, marked, allowed, _pattern.where(marked), what)
+            return _wrong("not_written", got, expected, marked, allowed, _pattern.where(marked, axes), what)
     odd = bad & ~torch.isfinite(got)
     if bool(odd.any()):
         kinds = [name for name, has in (("NaN", got.isnan()), ("infinite", got.isinf())) if bool((has & bad).any())]
         what = f"the output is {' or '.join(kinds)}"
-        return _wrong("non_finite", got, expected, odd, allowed, _pattern.where(odd), what)
+        return _wrong("non_finite", got, expected, odd, allowed, _pattern.where(odd, axes), what)
     constant = _constant(got, expected)
     if constant is not None:
         what = "every value is the same"
@@ -259,7 +265,7 @@ def _explain(got, expected, allowed, bad, precision) -> Difference:
     coarse = _low_precision(got, expected, allowed, bad, precision)
     if coarse is not None:
         return _wrong("low_precision", got, expected, bad, allowed, coarse, "the values are right to a few digits only")
-    how = _pattern.describe(got, expected, allowed, bad) or _closeness(got, expected)
+    how = _pattern.describe(got, expected, allowed, bad, axes) or _closeness(got, expected)
     return _wrong("wrong_values", got, expected, bad, allowed, how, "the values are wrong")
 
 

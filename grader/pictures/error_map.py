@@ -59,10 +59,10 @@ def error_map(
     if not mask.any():
         raise ValueError("no element is wrong: there is nothing to draw")
     planes, folded = _planes(mask, shape)
-    sides = ("row", "column")
+    of_planes, sides = _find_names(wrong)
     # one value per image and channel: images are the rows of the picture, channels its columns
     if planes.shape[2] * planes.shape[3] == 1 < planes.size:
-        planes, sides, cell = planes.reshape(1, 1, *planes.shape[:2]), ("image", "channel"), [*cell[:2], *cell[:2]]
+        planes, sides, cell = planes.reshape(1, 1, *planes.shape[:2]), of_planes, [*cell[:2], *cell[:2]]
     exact = max(cell) == 1
     share = (
         f"{int(mask.sum()):,} of {count(mask.size, 'value')}"
@@ -74,9 +74,9 @@ def error_map(
     alt = f"{share} of {what} [{' × '.join(map(str, shape))}] {'are' if mask.sum() != 1 else 'is'} wrong{where}."
     if planes.shape[0] * planes.shape[1] > 1:
         has = "has" if len(bad) == 1 else "have"
-        alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes (image, channel) {has} wrong values."
+        alt += f" {len(bad)} of {planes.shape[0] * planes.shape[1]} planes ({', '.join(of_planes)}) {has} wrong values."
     alt += _at_borders(planes, tile, block if exact else None, blocks, cell)
-    layout = (cell, shape, folded, sides)
+    layout = (cell, shape, folded, of_planes, sides)
     return Picture("Error map", alt, lambda: _draw(planes, layout, tile, block if exact else None, share, where))
 
 
@@ -97,6 +97,13 @@ def _cells(wrong, expected, got, tolerance):
             wrong = ~((np.abs(g - y) <= allowed) | (np.isnan(g) & np.isnan(y)) | (g == y))
     mask = np.asarray(wrong, bool)
     return mask, [1] * mask.ndim, list(mask.shape)
+
+
+def _find_names(wrong) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the first two and of the last two of four dimensions: the problem's, or a convolution's."""
+    if isinstance(wrong, WrongMap) and len(wrong.axes) == 4:
+        return wrong.axes[:2], wrong.axes[2:]
+    return ("image", "channel"), ("row", "column")
 
 
 def _planes(mask: np.ndarray, shape: list[int]) -> tuple[np.ndarray, bool]:
@@ -146,7 +153,7 @@ def _chosen(planes: np.ndarray) -> list[tuple[int, int, int]]:
 
 
 def _draw(planes, layout, tile, block, share, where):
-    cell, shape, folded, sides = layout
+    cell, shape, folded, of_planes, sides = layout
     chosen = _chosen(planes)
     several = planes.shape[0] * planes.shape[1] > 1
     rows, columns = planes.shape[2:]
@@ -172,7 +179,7 @@ def _draw(planes, layout, tile, block, share, where):
     )
     figure = new_figure(height, f"{share[:1].upper() + share[1:]} wrong{where}", words, borders)
     if several:
-        _overview(figure, planes, chosen, overview, top, overview_height)
+        _overview(figure, planes, chosen, of_planes, (overview, top, overview_height))
     for i, (n, c, like) in enumerate(chosen):
         ax = axes(figure, left + i * (wide + GAP), top, wide, tall, bare=False)
         _plane(ax, planes[n, c], _offset(planes, n, c), tile, block, cell, math.prod(shape) if folded else 0, sides)
@@ -180,7 +187,7 @@ def _draw(planes, layout, tile, block, share, where):
             ax.set_ylabel("")
         if several:
             more = f", {like - 1:,} more like this" if like > 1 else ""
-            name = f"image {n}, channel {c}" if len(shape) >= 4 else f"item {n}"
+            name = f"{of_planes[0]} {n}, {of_planes[1]} {c}" if len(shape) >= 4 else f"item {n}"
             ax.set_title(f"{name}\n{planes[n, c].sum():,} wrong{more}", pad=5, fontsize=8.5)
     return figure
 
@@ -190,7 +197,7 @@ def _offset(planes: np.ndarray, image: int, channel: int) -> int:
     return (image * planes.shape[1] + channel) * planes.shape[2] * planes.shape[3]
 
 
-def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: tuple[str, str]) -> None:
+def _plane(ax, plane, offset: int, tile, block, cell, folded: int, sides: Sequence[str]) -> None:
     """Draw one plane: wrong cells in orange, borders on top. folded: elements of the row that was folded, or 0."""
     rows, columns = plane.shape
     by = max(1, -(-max(rows, columns) // ROWS)) if _runs(plane) > 1500 else 1
@@ -268,8 +275,12 @@ def _block_borders(ax, rows: int, columns: int, offset: int, block: int, look: d
         )
 
 
-def _overview(figure, planes, chosen, width: float, top: float, height: float) -> None:
-    """Draw all planes, images as rows and channels as columns: the fuller its colour, the more of a plane is wrong."""
+def _overview(figure, planes, chosen, of_planes: Sequence[str], place: tuple[float, float, float]) -> None:
+    """Draw all planes, images as rows and channels as columns: the fuller its colour, the more of a plane is wrong.
+
+    of_planes: what images and channels are called. place: width, top and height in inches.
+    """
+    width, top, height = place
     part = planes.mean((2, 3))
     images, channels = part.shape
     ax = axes(figure, 0.45, top, min(width - 0.6, max(0.3, channels * 0.22)), height, bare=False)
@@ -280,8 +291,8 @@ def _overview(figure, planes, chosen, width: float, top: float, height: float) -
     for n, c, _ in chosen:
         rectangles(ax, [(c, n, 1, 1)], facecolor="none", edgecolor=INK, linewidth=1.2)
     ax.set_title("all planes\nfuller: more wrong", fontsize=8.5, pad=5)
-    ax.set_xlabel("channel", labelpad=2)
-    ax.set_ylabel("image", labelpad=3)
+    ax.set_xlabel(of_planes[1], labelpad=2)
+    ax.set_ylabel(of_planes[0], labelpad=3)
     from matplotlib.ticker import FixedLocator
 
     for axis, n in ((ax.xaxis, channels), (ax.yaxis, images)):

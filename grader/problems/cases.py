@@ -56,7 +56,7 @@ class Case:
     name: a few words. set: module-level names to values. inputs: one of DISTRIBUTIONS, for floating tensors.
     reduction: how many terms are summed for one output; None if unknown. gradient: False where Model has no
     single right gradient, as at a tie of max or on the border of a clamp. precision: the file's, one of PRECISIONS.
-    made: by lower(); then the name ends in the sizes.
+    axes: the file's names of its outputs' dimensions. made: by lower(); then the name ends in the sizes.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Case:
     reduction: int | None = None
     gradient: bool = True
     precision: str = PRECISIONS[0]
+    axes: tuple[str, ...] = ()
     made: bool = False
 
 

@@ -154,6 +154,12 @@ class Problem:
         precision = self.literals.get("PRECISION", _cases.PRECISIONS[0])
         if precision not in _cases.PRECISIONS:
             raise ProblemError(f"PRECISION is {precision!r}, not one of {', '.join(_cases.PRECISIONS)}.", self.path)
+        axes = self.literals.get("AXES", ())
+        if not (isinstance(axes, list | tuple) and all(isinstance(one, str) and one.strip() for one in axes)):
+            message = (
+                'AXES is no list of names of the output\'s dimensions, as ["batch item", "head", "query", "feature"].'
+            )
+            raise ProblemError(message, self.path)
 
     @functools.cached_property
     def _codes(self) -> dict[str, types.CodeType]:
@@ -208,6 +214,11 @@ class Problem:
         assert isinstance(precision, str)  # check() refuses a file with another
         return precision
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Return what the file calls the dimensions of its outputs: its AXES, in the singular. Empty without it."""
+        return tuple(cast("list[str]", self.literals.get("AXES", ())))
+
     def module(self, overrides: dict[str, object]) -> types.ModuleType:
         """Execute the file with these literals replaced; values derived from them follow, and --set's win."""
         overrides = overrides | self.overrides
@@ -245,11 +256,11 @@ class Problem:
         return self._with_reduction(Case("full size"), "meta")
 
     def _with_reduction(self, case: Case, device: str) -> Case:
-        """Return the case in the file's precision, with the longest sum that its Model computes.
+        """Return the case with the file's precision and names of dimensions, and the longest sum that Model computes.
 
         A case that gives its `reduction` keeps it: watching Model takes a second.
         """
-        case = dataclasses.replace(case, precision=self.precision)
+        case = dataclasses.replace(case, precision=self.precision, axes=self.axes)
         if case.reduction is not None:
             return case
         try:

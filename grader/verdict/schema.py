@@ -233,9 +233,9 @@ NOT_IN_TIME = "it could not be counted in time"  # why no time is predicted, whe
 NOT_OWN_WORK = frozenset((Reason.no_kernel, Reason.unneeded_kernel, Reason.torch_operator, Reason.false_report))
 
 
-class WrongMap(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WrongMap(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Which elements of an output of this shape are wrong, in cells of `cell` elements per dimension (all 1 unless the
-    output is large).
+    output is large). axes: the problem's names of the dimensions, if it has any.
 
     bits: one bit per cell, row-major, set if an element of it is wrong; packed, deflated, in base64.
     grader.verdict.wrong_map reads it.
@@ -244,6 +244,7 @@ class WrongMap(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     shape: list[int]
     cell: list[int]
     bits: str
+    axes: list[str] = []
 
 
 class Launch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -48,6 +48,9 @@ def get_init_inputs():
 # Inputs and results have 16 bits, and so have the factors of both products; sums are float32.
 PRECISION = "fp16"
 
+# What verdicts call the dimensions of the result and of the gradients.
+AXES = ("batch item", "head", "token", "feature")
+
 # Small enough for a CPU; each one is there for a mistake that the others let through.
 CASES = [
     # the softmax of one score is 1: the result is v

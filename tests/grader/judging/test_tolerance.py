@@ -10,6 +10,7 @@ from grader.judging import findings, tolerance
 from grader.judging.cores import one_core
 from grader.paths import KERNELS_REF
 from grader.problems import problem
+from grader.problems.cases import Case
 from grader.worker import protocol
 from tests.grader.judging import numerics
 
@@ -509,6 +510,27 @@ def test_tensors_on_a_gpu_are_compared_there():
     got = e.clone()
     got[:, 3] = 0
     assert tolerance.compare(got, y, e).pattern == "only channel 3, zero"
+
+
+@pytest.mark.parametrize(
+    ("changed", "pattern"),
+    [
+        (lambda y: y.index_fill(1, torch.tensor([2]), 0), "only head 2, zero"),
+        (lambda y: y * torch.rand(1, 4, 1, 1), "scaled by one factor per head"),
+        (lambda y: y.flip(2), "tokens are in reverse order"),
+        (lambda y: torch.where((torch.arange(7) == 6)[:, None], 9.0, y), "last token, each 9"),
+    ],
+)
+def test_dimensions_have_the_problems_own_names(changed, pattern):
+    """Are an output's dimensions called as the problem's AXES says, also in the map, and else as a convolution's?"""
+    y = torch.randn(2, 4, 7, 8)
+    case = Case("", axes=("batch item", "head", "token", "feature"))
+    difference = tolerance.compare(changed(y), y.double(), y, case)
+    assert difference.pattern == pattern and difference.wrong.axes == [*case.axes]
+    usual = tolerance.compare(changed(y), y.double(), y)
+    assert usual.pattern == pattern.replace("head", "channel").replace("token", "row") and not usual.wrong.axes
+    other = tolerance.compare(y[0].flip(1), y[0].double(), y[0], case)  # three dimensions
+    assert other.pattern == "rows are in reverse order" and not other.wrong.axes
 
 
 def test_a_tolerance_is_that_of_the_tensors_as_they_are():

@@ -42,6 +42,19 @@ def test_boxes_cover_each_wrong_element_once():
         assert (again == plane).all()
 
 
+def test_error_map_calls_the_dimensions_as_the_problem_does():
+    wrong = torch.zeros(2, 3, 8, 8, dtype=torch.bool)
+    wrong[1, 2, 4] = True
+    packed = pack(wrong)
+    assert "1 of 6 planes (image, channel) has" in pictures.error_map(packed).alt
+    packed.axes = ["batch item", "head", "token", "feature"]
+    picture = pictures.error_map(packed)
+    assert "1 of 6 planes (batch item, head) has" in picture.alt
+    said = words(picture)
+    assert all(name in said for name in ("head", "token", "feature", "batch item 1, head 2"))
+    assert not any(name in said for name in ("channel", "row", "column", "image"))
+
+
 def test_error_map_of_two_arrays_shows_where_they_differ():
     expected = np.arange(2 * 3 * 8 * 8, dtype=float).reshape(2, 3, 8, 8)
     got = expected.copy()

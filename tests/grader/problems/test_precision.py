@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 import torch
@@ -33,6 +34,17 @@ def test_an_unknown_precision_is_refused(write):
     """Is an unknown class refused with a list of the known ones?"""
     with pytest.raises(ProblemError, match="PRECISION is 'bf16', not one of fp32, tf32"):
         problem.read(write(LINEAR + TF32.replace("tf32", "bf16")))
+
+
+def test_a_file_names_the_dimensions_of_its_outputs(write):
+    """Do problem and cases have AXES, nothing where a file has none, and is refused what is no list of names?"""
+    plain = textwrap.dedent(LINEAR)
+    read = problem.read(write(f'{plain}\nAXES = ("item", "feature")\n'))
+    assert {read.axes, read.full().axes, *(case.axes for case in read.cases())} == {("item", "feature")}
+    assert problem.read(write(plain)).axes == ()
+    for wrong in ('"item"', "3", '["item", ""]', "[1, 2]"):
+        with pytest.raises(ProblemError, match="AXES is no list of names"):
+            problem.read(write(f"{plain}\nAXES = {wrong}\n"))
 
 
 def test_eager_of_a_tf32_problem_has_rounded_factors(write):
