@@ -19,6 +19,7 @@ import torch
 from grader.judging.cores import one_core
 from grader.judging.tolerance import compare
 from grader.problems.cases import Case
+from grader.problems.values import is_narrow
 from simt.runtime.monitor import Recorded, Report
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -77,7 +78,8 @@ def find_host_work(results: list[Result], given: list, report: Report, least: in
     """
     if report.overflow:
         return TOO_MUCH
-    inputs = [one for one in given if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel()]
+    floats = [one for one in given if isinstance(one, torch.Tensor) and one.is_floating_point() and one.numel()]
+    inputs = [one.float() if is_narrow(one) else one for one in floats]
     history = _History(report.recorded)
     try:
         for result in results:

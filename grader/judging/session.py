@@ -11,6 +11,7 @@ import torch
 from grader.judging import facts, findings, tolerance
 from grader.judging.trial import MESSAGE_BYTES, ExpectedGradients, Finding, FindingError, Kind, Limits, Trial
 from grader.problems.problem import Problem
+from grader.problems.values import is_floating
 from grader.source.contract import Source
 from grader.verdict import Evidence, Reason
 from grader.worker import protocol
@@ -371,9 +372,7 @@ def _size_mismatch(trial: Trial, run: protocol.Run) -> str:
 
 def _change(value: object) -> object:
     """Return an input of the same kind with other values."""
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        return value
-    return change_values(value, lambda values: 1 - values)
+    return change_values(value, lambda values: 1 - values) if is_floating(value) else value
 
 
 def _finding(reason: Reason, message: str, case: str | None) -> Finding:

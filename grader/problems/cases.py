@@ -9,6 +9,8 @@ from pathlib import Path
 
 import torch
 
+from grader.problems.values import is_floating
+
 DISTRIBUTIONS = ("file", "normal", "uniform", "large_mean", "large", "tiny", "zeros")
 OWN_SIZES = "own sizes"  # as CASES: one case, with the file's own sizes and inputs
 PRECISIONS = ("fp32", "tf32", "fp16")  # what a file's PRECISION may say; without one it is the first
@@ -421,7 +423,7 @@ class _Trial:
         Triangular, symmetric, diagonal or one-of-a-few inputs are what a submission may rely on.
         """
         inputs = self.problem.instantiate(Case("trial", _as_set(self.problem, sizes)), seed=1).inputs
-        floats = [value for value in inputs if isinstance(value, torch.Tensor) and value.is_floating_point()]
+        floats = [value for value in inputs if is_floating(value)]
         return bool(floats) and all(_plain(value) for value in floats)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import torch
 
 from grader.problems.cases import Case
+from grader.problems.values import is_floating
 from grader.worker.layout import change_values
 
 
@@ -63,7 +64,7 @@ def randomise_parameters(model: torch.nn.Module, names: list[str] | None = None)
     """
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if (names is not None and name not in names) or parameter.is_meta or not parameter.is_floating_point():
+            if (names is not None and name not in names) or parameter.is_meta or not is_floating(parameter):
                 continue
             fan_in = parameter[0].numel() if parameter.dim() > 1 else 1
             parameter.add_(torch.randn_like(parameter), alpha=min(0.2, fan_in**-0.5))
@@ -77,7 +78,7 @@ def redraw_input(value: object, inputs: str, device: torch.device) -> object:
     if not isinstance(value, torch.Tensor):
         return value
     value = change_values(value.detach(), lambda values: values.to(device))
-    if inputs == "file" or not value.is_floating_point():
+    if inputs == "file" or not is_floating(value):
         return value
     return change_values(value, functools.partial(_draw_like, inputs=inputs))
 

@@ -196,8 +196,8 @@ class Instance:
         """
         if self.precision == "fp16":
             return 2.0**-24
-        tensors = [value for value in self.inputs if is_floating(value)] + list(self.model.parameters())
-        return max((torch.finfo(t.dtype).eps / 2 for t in tensors if t.is_floating_point()), default=2.0**-24)
+        tensors = [value for value in (*self.inputs, *self.model.parameters()) if is_floating(value)]
+        return max((torch.finfo(t.dtype).eps / 2 for t in tensors), default=2.0**-24)
 
     def _run(self, model: torch.nn.Module, inputs: list) -> list[torch.Tensor]:
         with self.blame(), torch.no_grad(), exact_float32(), seeded(0, None):

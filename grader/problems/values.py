@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TypeGuard
 
 import torch
 
@@ -23,8 +24,12 @@ def ends(outputs: object) -> list[torch.Tensor]:
     """Return the tensors of a result, with the graph that they carry. Raises TypeError for what cannot be compared."""
     found: list[torch.Tensor] = []
     for end in protocol.tensors(outputs):
-        if not isinstance(end, torch.Tensor) or protocol.unfit(end):
-            what = protocol.unfit(end) or f"a {type(end).__name__}"
+        what = protocol.unfit(end)
+        if not isinstance(end, torch.Tensor):
+            what = what or f"a {type(end).__name__}"
+        elif is_narrow(end):  # one digit: no tolerance tells a wrong one from a right one
+            what = f"a tensor of dtype {protocol.name_of(end.dtype)}"
+        if what or not isinstance(end, torch.Tensor):
             raise TypeError(f"a model returns dense tensors of the usual dtypes, or numbers, not {what}")
         found.append(end)
     return found
@@ -42,8 +47,17 @@ def copy_values(inputs: list) -> list:
     return [change_values(value, torch.clone) if isinstance(value, torch.Tensor) else value for value in inputs]
 
 
-def is_floating(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
+def is_floating(value: object) -> TypeGuard[torch.Tensor]:
+    """Return whether a value is a tensor of floats that torch draws, rounds and adds.
+
+    Floats of 8 bits are not: torch stores and converts them. Like integers, they keep the values of the file.
+    """
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and not is_narrow(value)
+
+
+def is_narrow(value: torch.Tensor) -> bool:
+    """Return whether a tensor has floats of 8 bits."""
+    return value.is_floating_point() and value.element_size() == 1
 
 
 def roll_values(inputs: list) -> list:

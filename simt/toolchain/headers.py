@@ -27,7 +27,7 @@ _LIGHT = set(
     kInt16 kInt32 kInt64 kFloat16 kFloat32 kFloat64 kCPU kCUDA kStrided cuda MemoryFormat PackedTensorAccessor
     PackedTensorAccessor32 PackedTensorAccessor64 TensorAccessor GenericPackedTensorAccessor RestrictPtrTraits
     DefaultPtrTraits Layout device_of acc_type Error TypeMeta SmallVector c10 at kI32 kI64 kF16 kF32 kF64 kU8 kI8 kI16
-    opmath_type OptionalDeviceGuard headeronly util
+    opmath_type OptionalDeviceGuard headeronly util Float8_e4m3fn Float8_e5m2 kFloat8_e4m3fn kFloat8_e5m2
     """.split()
 )
 # The operators of which the light header declares the calls that are usual: simt/include/simt/tensors.h.

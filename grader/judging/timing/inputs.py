@@ -20,6 +20,7 @@ from grader.judging import clock
 from grader.judging.timing.results import NoResult
 from grader.problems.cases import Case
 from grader.problems.problem import Problem
+from grader.problems.values import is_floating
 from grader.worker import protocol
 from grader.worker.channel import ChannelError
 from grader.worker.exchange import same_bits
@@ -128,7 +129,7 @@ class TimedInputs:
         if self.master is None:
             return self._draw(serial)
         draw = random.Random(f"{self.seed} {serial}")
-        return [_roll(value, draw) if _is_floating(value) else value for value in self.master]
+        return [_roll(value, draw) if is_floating(value) else value for value in self.master]
 
     def refresh(self, numbers: Sequence[int]) -> None:
         """Draw new values for the lists of these numbers. The submission's copies of them stay as they are."""
@@ -186,10 +187,6 @@ class TimedInputs:
 
 def _has_elements(value: object) -> bool:
     return isinstance(value, torch.Tensor) and value.numel() > 0
-
-
-def _is_floating(value: object) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _roll(value: torch.Tensor, draw: random.Random) -> torch.Tensor:

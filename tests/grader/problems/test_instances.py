@@ -242,7 +242,7 @@ def test_a_file_that_names_a_gpu_runs_where_there_is_none(write, where):
 
 ODD = {
     "torch.zeros(2, dtype=torch.uint16)": "a tensor of dtype uint16",
-    "torch.zeros(2).to(torch.float8_e5m2)": "a tensor of dtype float8_e5m2",
+    "torch.zeros(2).to(torch.float8_e8m0fnu)": "a tensor of dtype float8_e8m0fnu",
     "torch.eye(2).to_sparse()": "a tensor that is not dense",
     "numpy.ones(2)": "a ndarray",
     "numpy.float64(2)": "a float64",
@@ -284,6 +284,50 @@ def test_what_cannot_be_handed_over_is_refused(write, place, value):
     with pytest.raises(ProblemError) as caught:
         problem.read(write(source)).instantiate(Case("any"), seed=0).eager()
     assert f"{place} " in str(caught.value) and ODD[value] in str(caught.value)
+
+
+QUANTISED = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", torch.linspace(-1, 1, 24).view(3, 8).to(torch.float8_e5m2))
+
+        def forward(self, x, weight):
+            return x @ (weight.to(x.dtype) + self.kept.to(x.dtype)).T
+
+    def get_inputs():
+        return [torch.rand(4, 8), torch.linspace(-448, 448, 24).view(3, 8).to(torch.float8_e4m3fn)]
+
+    def get_init_inputs():
+        return []
+"""
+
+
+@pytest.mark.parametrize("inputs", DISTRIBUTIONS)
+def test_floats_of_8_bits_keep_the_values_of_the_file(write, inputs):
+    """Are inputs and buffers of 8 bits left alone, do they not widen the tolerance, and have they no gradient?"""
+    instance = problem.read(write(QUANTISED)).instantiate(Case("any", inputs=inputs), seed=1)
+    x, weight = instance.inputs
+    assert torch.equal(weight, torch.linspace(-448, 448, 24).view(3, 8).to(torch.float8_e4m3fn))
+    assert torch.equal(
+        instance.model.get_buffer("kept").double(), torch.linspace(-1, 1, 24).view(3, 8).to(torch.float8_e5m2).double()
+    )
+    expected = instance.expected()
+    by_hand = x.double() @ (weight.double() + instance.model.get_buffer("kept").double()).T
+    assert torch.allclose(expected[0], by_hand, rtol=1e-14, atol=1e-14)
+    assert instance.noise(expected)[0].max() <= 1e-6 * x.abs().max() * 448 * 8
+    assert instance.differentiable() == ([0], [])
+    moved, same = roll_values(instance.inputs)
+    assert same is weight and (inputs == "zeros" or not torch.equal(moved, x))
+
+
+def test_results_of_8_bits_are_refused(write):
+    """Is a Model whose results have one digit, which no tolerance judges, reported before a submission runs?"""
+    source = QUANTISED.replace("self.kept.to(x.dtype)).T", "0).T).to(torch.float8_e4m3fn)").replace("x @", "(x @")
+    with pytest.raises(ProblemError, match=r"a model returns dense tensors .* not a tensor of dtype float8_e4m3fn"):
+        problem.read(write(source)).instantiate(Case("any"), seed=0).eager()
 
 
 @pytest.mark.parametrize("form", ["[[8], {'outer': 8}]", "{'inner': 8, 'outer': 8}", "(8, 8)", "[8, 8]"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import simt
+from simt.toolchain.headers import choose_header
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -63,18 +64,22 @@ void run_by_ptx(torch::Tensor x, torch::Tensor y, torch::Tensor z, torch::Tensor
   by_ptx<<<(n + 127) / 128, 128>>>((const float2*)x.data_ptr(), (unsigned short*)y.data_ptr(),
                                    (unsigned short*)z.data_ptr(), (unsigned*)back.data_ptr(), n);
 }
+bool is_e4m3(torch::Tensor x) {
+  return x.scalar_type() == torch::kFloat8_e4m3fn && (void*)x.data_ptr<at::Float8_e4m3fn>() == x.data_ptr();
+}
 void run_scaled_product(torch::Tensor w, torch::Tensor scales, torch::Tensor x, torch::Tensor y) {
   scaled_product<<<w.size(0), 32>>>((const __nv_fp8x4_e4m3*)w.data_ptr(), scales.data_ptr<float>(),
                                     (const float4*)x.data_ptr(), y.data_ptr<float>(), w.size(1));
 }
 """
-NAMES = ["run_narrow", "run_widen", "run_by_fours", "run_by_ptx", "run_scaled_product"]
+NAMES = ["run_narrow", "run_widen", "run_by_fours", "run_by_ptx", "run_scaled_product", "is_e4m3"]
 DECLARED = (
     "void run_narrow(int kind, torch::Tensor x, torch::Tensor y);"
     "void run_widen(int kind, torch::Tensor x, torch::Tensor y, torch::Tensor h);"
     "void run_by_fours(int kind, torch::Tensor x, torch::Tensor y, torch::Tensor back);"
     "void run_by_ptx(torch::Tensor x, torch::Tensor y, torch::Tensor z, torch::Tensor back);"
     "void run_scaled_product(torch::Tensor w, torch::Tensor scales, torch::Tensor x, torch::Tensor y);"
+    "bool is_e4m3(torch::Tensor x);"
 )
 KINDS = [(0, torch.float8_e4m3fn, 448.0), (1, torch.float8_e5m2, 57344.0)]
 
@@ -106,6 +111,13 @@ def test_conversions_are_torchs_and_saturate(kernels, kind, dtype, largest):
     assert torch.equal(y.view(torch.uint8)[number], want.view(torch.uint8)[number])
     assert y.float()[~number].isnan().all() and torch.equal(y.view(torch.uint8), fours.view(torch.uint8))
     assert torch.equal(back.nan_to_num(-1), want.float().nan_to_num(-1))
+
+
+def test_torchs_names_of_the_types_are_in_the_light_header(kernels):
+    """Does host code find a tensor's type and elements without the header of all operators?"""
+    assert choose_header([DECLARED, SOURCE]) == "prelude"
+    assert kernels.is_e4m3(torch.zeros(2).to(torch.float8_e4m3fn))
+    assert not kernels.is_e4m3(torch.zeros(2).to(torch.float8_e5m2))
 
 
 @pytest.mark.parametrize("kind, dtype, largest", KINDS)
