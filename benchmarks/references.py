@@ -22,7 +22,7 @@ COUNTED = ("prime sizes", "batch 1")
 
 # The size that is a problem's batch where it is not called batch_size, and how many of it are counted in place of one
 # image. softmax has a thread for each row in one of its steps: a single row would leave its warps empty.
-# int4_matvec and int8_matmul have few x and many rows of weights.
+# int4_matvec, int8_matmul and fp8_matvec have few x and many rows of weights.
 BATCHES = {
     "softmax": ("rows", 128),
     "scan": ("length", 1),
@@ -30,6 +30,7 @@ BATCHES = {
     "compaction": ("length", 1),
     "int4_matvec": ("rows", 128),
     "int8_matmul": ("rows", 1),
+    "fp8_matvec": ("rows", 128),
 }
 
 # im2col makes its columns a few images at a time. ncu replays every launch: it profiles two such rounds instead of all.

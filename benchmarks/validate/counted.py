@@ -33,7 +33,7 @@ SMALL_IMAGES = {"groupnorm/01_naive": {"dim1": 2}}
 SHORT_SUMS = {"matmul": {"K": 32}, "histogram": {"length": 2**21}, "compaction": {"length": 2**21}}
 # Problems whose blocks all do the same, and of which one image takes minutes, or which have a single large one: so many
 # blocks a launch are counted.
-SAMPLED = {"attention": 8, "int4_matvec": 8, "int8_matmul": 8}
+SAMPLED = {"attention": 8, "int4_matvec": 8, "int8_matmul": 8, "fp8_matvec": 8}
 # Problems of one vector: every block is counted at this length, and the work at full size is that for as many blocks.
 SHORT_VECTORS = {"scan": {"length": 2**21}}
 WEIGHTS = {"arrange_kernel"}  # kernels that work on weights alone, once per batch

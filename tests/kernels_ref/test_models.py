@@ -43,6 +43,7 @@ FULL_SIZE = {
     "matmul": ([], [(2048, 4096), (4096, 4096)], (2048, 4096), []),
     "attention": ([False], [(8, 16, 2048, 64)] * 3, (8, 16, 2048, 64), []),
     "int4_matvec": ([128], [(1, 8192), (28672, 1024), (28672, 64)], (1, 28672), []),
+    "fp8_matvec": ([128], [(1, 8192), (28672, 8192), (28672, 64)], (1, 28672), []),
     "int8_matmul": ([], [(128, 8192), (128,), (28672, 8192), (28672,)], (128, 28672), []),
     "conv2d_tensor_core": ([64, 64, 3], (128, 64, 64, 64), (128, 64, 62, 62), CONV),
     "softmax": ([], (4096, 16384), (4096, 16384), []),
@@ -55,6 +56,7 @@ FULL_SIZE = {
 DTYPES = {
     "attention": [torch.float16] * 3,
     "int4_matvec": [torch.float16, torch.int32, torch.float16],
+    "fp8_matvec": [torch.float16, torch.float8_e4m3fn, torch.float32],
     "int8_matmul": [torch.int8, torch.float32, torch.int8, torch.float32],
 }
 NAMES = sorted(FULL_SIZE)
@@ -98,11 +100,16 @@ def test_inputs_are_uniform(name):
         ("batch_size", "height", "width", "dim1", "dim2", "rows", "columns", "heads"), 9
     )
     small["length"] = 999 if name in ("scan", "histogram", "compaction") else 9
-    if name in ("int4_matvec", "int8_matmul"):  # with a value for each group of columns, or for each row
+    if name in ("int4_matvec", "int8_matmul", "fp8_matvec"):  # with a value for each group of columns, or for each row
         small |= {"batch_size": 99, "rows": 99, "columns": 4096}
     for size in small.keys() & set(vars(module)):
         setattr(module, size, small[size])
     for a, b in zip(module.get_inputs(), module.get_inputs(), strict=True):
+        if a.dtype == torch.float8_e4m3fn:  # from -448 to 448
+            a, b = (weight.float() / 900 + 0.5 for weight in (a, b))
+        elif name == "fp8_matvec" and a.dtype == torch.float32:  # a group's largest weight by 448
+            assert 448 * a.min() > 0.9 and 448 * a.max() <= 1 + 1e-6 and not torch.equal(a, b)
+            continue
         if not a.is_floating_point():
             limits = torch.iinfo(a.dtype)
             assert a.min() < 0.9 * limits.min and a.max() > 0.9 * limits.max

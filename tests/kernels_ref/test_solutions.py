@@ -245,7 +245,8 @@ def test_float64_is_refused(name):
         if not is_floating(instance.inputs[number]):
             continue
         inputs = [x.double() if i == number else x for i, x in enumerate(instance.inputs)]
-        with pytest.raises(RuntimeError, match=word + r" is .*, not float(32: use \.float|16: use \.half)\(\)"):
+        known = r"float32: use \.float\(\)|float16: use \.half\(\)|float8_e4m3fn: use \.to\(torch\.float8_e4m3fn\)"
+        with pytest.raises(RuntimeError, match=rf"{word} is .*, not ({known})"):
             model(*inputs)
 
 

@@ -11,6 +11,7 @@ from grader.problems import problem as problems
 NAMES = sorted(file.parent.name for file in KERNELS_REF.glob(f"*/{rows.ANCHORS}"))
 OTHER_FUNCTION = {"scan"}  # whose anchor computes something else
 SAME_CASE = {"int8_matmul": "square"}  # torch's product of bytes takes no small one
+COARSE = {"anchor: torch._scaled_mm, x in 8 bits": 0.1}  # largest relative errors where fewer bits are multiplied
 
 
 def instance_of(name: str):
@@ -36,7 +37,7 @@ def test_anchors_compute_what_the_model_computes(name):
             assert "backend" in str(error) or "_int_mm" in str(error) or "expected" in str(error), error
             continue
         error = models.measure_error(out, expected)
-        assert error is not None and error < 2e-3, entry.name
+        assert error is not None and error < COARSE.get(entry.name, 2e-3), entry.name
         tried += 1
     assert tried
 

@@ -127,6 +127,8 @@ def variants(name, model, x, *others):
         return _int4_matvec(model, x, *others)
     if name == "int8_matmul":
         return _int8_matmul(x, *others)
+    if name == "fp8_matvec":
+        return _fp8_matvec(model, x, *others)
     if name == "histogram":
         return _histogram(model, x)
     return {
@@ -319,6 +321,41 @@ def _int4_matvec(m, x, packed, scales):
         "no offset": result(unpacked(offset=0)),
         "neighbours exchanged": result(unpacked((1, 0, 3, 2, 5, 4, 7, 6))),
         "from the other end": result(unpacked(range(7, -1, -1))),
+        "the first scale for all": result(groups=torch.zeros_like(groups)),
+        "scale of the group before": result(groups=(groups - 1).clamp(min=0)),
+    }
+    return honest, wrong
+
+
+def _fp8_matvec(m, x, weight, scales):
+    groups = torch.arange(x.shape[1]) // m.group_size
+    bits = weight.view(torch.uint8).int()
+    exponent, mantissa, sign = bits >> 3 & 15, bits & 7, 1 - 2 * (bits >> 7).float()
+
+    def result(values=None, scaled=same, products=same, sums=same, step=8, groups=groups):
+        w = scaled(weight.float() if values is None else values)
+        total = torch.zeros(len(x), len(weight))
+        for first in range(0, x.shape[1], step):
+            part = slice(first, first + step)
+            terms = products(x[:, None, part].float() * w[:, part]) * scales[:, groups[part]]
+            total = sums(total + terms.sum(-1))
+        return total.half()
+
+    # a step may round the weights as eager does
+    honest = {f"{step} at a time": result(step=step) for step in (1, 16, 512)}
+    honest |= {"half weights": (x.float() @ (weight.float() * scales[:, groups]).half().float().T).half()}
+    wrong = {
+        "products of half": result(products=half),  # beyond its range where x is large
+        "sums of half": result(sums=half, step=1),
+        "weights of 3 bits": result(scaled=lambda w: (w.view(torch.int32) & 0xFFE00000 - 2**32).view(torch.float32)),
+        "bits as int8": result(bits.to(torch.int8).float()),
+        "bias of 8": result(weight.float() / 2),
+        "no hidden 1": result(sign * mantissa / 8 * 2.0 ** (exponent - 7)),
+        "a hidden 1 in all": result(sign * (1 + mantissa / 8) * 2.0 ** (exponent - 7)),
+        "subnormals are 0": result(weight.float() * (exponent > 0)),
+        "an exponent for infinity": result(torch.where(exponent == 15, torch.inf, weight.float())),
+        "no sign": result(weight.float().abs()),
+        "e5m2": result(weight.view(torch.float8_e5m2).float()),
         "the first scale for all": result(groups=torch.zeros_like(groups)),
         "scale of the group before": result(groups=(groups - 1).clamp(min=0)),
     }
