@@ -203,6 +203,13 @@ def test_results_of_the_host(what):
     assert find(*records) == message
 
 
+def test_inputs_of_8_bits():
+    """Are kernel and host told apart where an input has floats of 8 bits, and as many as the result?"""
+    given = (X.to(torch.float8_e4m3fn),)
+    assert find(*HONEST["a kernel writes the result"], given=given) == ""
+    assert find(*DISHONEST["a copy"][0], given=given) == HOST_FIRST
+
+
 def test_results_that_say_nothing():
     """Is nothing concluded from results that inputs hold already, that are few, or that are added up?"""
     relu = X.clamp_min(0)
