@@ -32,6 +32,7 @@ rows = 28672
 columns = 8192
 group_size = 128
 drawn_from = None  # the values that weights have before they are quantised; None: any from -1 to 1
+falling = False  # each row's weights fall from its largest to its smallest: a sum grows, and shrinks again
 largest = 448.0  # what the largest weight of each group becomes; 448 is the largest number of the format
 largest_x = 1.0  # x is drawn from 0 to this
 
@@ -51,6 +52,8 @@ def get_inputs():
         weight = 2 * torch.rand(rows, columns) - 1
     else:
         weight = torch.tensor(drawn_from)[torch.randint(len(drawn_from), (rows, columns))]
+    if falling:
+        weight = weight.sort(dim=1, descending=True).values
     return [x.half(), *quantise(weight)]
 
 
@@ -119,11 +122,18 @@ CASES = [
         "inputs": "normal",
         "reduction": 24,
     },
-    # a long sum: partial sums of 16 bits lose their last digits. And x is longer than at full size: an array of fixed
-    # size does not hold it
+    # half of a row is 448, the other half -448: sums are far larger before they are complete, and in 16 bits they lose
+    # their last digits. And x is longer than at full size: an array of fixed size does not hold it
     {
         "name": "long row",
-        "set": {"batch_size": 1, "rows": 3, "columns": 8480, "group_size": 128},
+        "set": {
+            "batch_size": 1,
+            "rows": 7,
+            "columns": 8480,
+            "group_size": 128,
+            "drawn_from": [-1.0, 1.0],
+            "falling": True,
+        },
         "inputs": "file",
         "reduction": 8480,
     },
@@ -134,10 +144,10 @@ CASES = [
         "inputs": "normal",
         "reduction": 320,
     },
-    # the exponent 0, for which the mantissa has no hidden 1: multiples of 2^-9, up to seven of them
+    # half of the weights have the exponent 0, for which the mantissa has no hidden 1: up to seven times 2^-9
     {
         "name": "subnormal weights",
-        "set": {"batch_size": 2, "rows": 10, "columns": 320, "group_size": 64, "largest": 7 * 2**-9},
+        "set": {"batch_size": 2, "rows": 10, "columns": 320, "group_size": 64, "largest": 2**-5},
         "inputs": "normal",
         "reduction": 320,
     },
