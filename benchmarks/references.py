@@ -28,6 +28,7 @@ BATCHES = {
     "scan": ("length", 1),
     "histogram": ("length", 1),
     "compaction": ("length", 1),
+    "radix_pass": ("length", 1),
     "int4_matvec": ("rows", 128),
     "int8_matmul": ("rows", 1),
     "fp8_matvec": ("rows", 128),

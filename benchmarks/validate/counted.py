@@ -30,7 +30,12 @@ DEVICE = "H200"
 SMALL_IMAGES = {"groupnorm/01_naive": {"dim1": 2}}
 # Problems without images: every block is counted, with sums of this length and of twice this length. A histogram's grid
 # has as many blocks at each length, or grows with it.
-SHORT_SUMS = {"matmul": {"K": 32}, "histogram": {"length": 2**21}, "compaction": {"length": 2**21}}
+SHORT_SUMS = {
+    "matmul": {"K": 32},
+    "histogram": {"length": 2**21},
+    "compaction": {"length": 2**21},
+    "radix_pass": {"length": 2**21},
+}
 # Problems whose blocks all do the same, and of which one image takes minutes, or which have a single large one: so many
 # blocks a launch are counted.
 SAMPLED = {"attention": 8, "int4_matvec": 8, "int8_matmul": 8, "fp8_matvec": 8}

@@ -207,9 +207,10 @@ def test_strides_do_not_matter(name):
     model, contiguous = solve(name, instance)
     model = model.to(memory_format=torch.channels_last)  # the convolution's weight, too
     for number, x in enumerate(instance.inputs):
-        if not is_floating(x):
+        if not is_floating(x) and any(map(is_floating, instance.inputs)):
             continue
-        wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), dtype=x.dtype, device=x.device)
+        between = float("nan") if is_floating(x) else -1
+        wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), between, dtype=x.dtype, device=x.device)
         wide[..., ::2] = x
         views = [wide[..., ::2]]
         if x.dim() > 1:
@@ -235,18 +236,23 @@ def test_an_empty_batch_gives_an_empty_result(name):
 
 
 @pytest.mark.parametrize("name", sample(NAMES, FEW))
-def test_float64_is_refused(name):
-    """Is a double tensor, whose bytes would be read as floats, refused with what to do about it?"""
+def test_64_bits_are_refused(name):
+    """Is a double tensor, whose bytes would be read as floats, refused with what to do about it? And without inputs of
+    floats, one of int64?
+    """
     instance = problem_of(name).instantiate(problem_of(name).cases()[0], SEED, DEVICE)
     model, _ = solve(name, instance)
     words = inspect.signature(instance.model.forward).parameters
-    assert any(map(is_floating, instance.inputs))
+    floats = any(map(is_floating, instance.inputs))
+    known = r"float32: use \.float\(\)|float16: use \.half\(\)|float8_e4m3fn: use \.to\(torch\.float8_e4m3fn\)"
+    wanted = known if floats else r"int32: use \.int\(\)"
     for number, word in enumerate(words):
-        if not is_floating(instance.inputs[number]):
+        if floats and not is_floating(instance.inputs[number]):
             continue
-        inputs = [x.double() if i == number else x for i, x in enumerate(instance.inputs)]
-        known = r"float32: use \.float\(\)|float16: use \.half\(\)|float8_e4m3fn: use \.to\(torch\.float8_e4m3fn\)"
-        with pytest.raises(RuntimeError, match=rf"{word} is .*, not ({known})"):
+        inputs = [
+            x.to(torch.float64 if floats else torch.int64) if i == number else x for i, x in enumerate(instance.inputs)
+        ]
+        with pytest.raises(RuntimeError, match=f"{word} is .*, not ({wanted})"):
             model(*inputs)
 
 

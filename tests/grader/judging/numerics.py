@@ -131,6 +131,8 @@ def variants(name, model, x, *others):
         return _fp8_matvec(model, x, *others)
     if name == "histogram":
         return _histogram(model, x)
+    if name == "radix_pass":
+        return _radix_pass(model, x)
     return {
         "conv2d": _convolution,
         "im2col_conv": _convolution,
@@ -459,6 +461,28 @@ def _compaction(name, m, x):
         "negative ones dropped": moved(x > 0),
     }
     return {"moved": kept}, wrong
+
+
+def _radix_pass(m, keys):
+    def gather(parts=(keys,), shift=m.shift, digits=range(16), bits=15):
+        """The keys of each part in the order of their digits, part after part."""
+        return torch.cat([part[(part >> shift & bits) == digit] for part in parts for digit in digits])
+
+    by_digit = [(keys >> m.shift & 15) == digit for digit in range(16)]
+    wrong = {
+        "input": keys.clone(),
+        "sorted": keys.sort().values,
+        "shift forgotten": gather(shift=0),
+        "a digit of 3 bits": gather(digits=range(8), bits=7),
+        "from the highest digit on": gather(digits=range(15, -1, -1)),
+        "block after block": gather(keys.split(256)),
+        "equal digits turned around": torch.cat([keys[which].flip(0) for which in by_digit]),
+        "equal digits sorted": torch.cat([keys[which].sort().values for which in by_digit]),
+        "last digit left out": torch.cat([gather(digits=range(15)), keys])[: len(keys)],
+        "half result": half(gather().float()).clamp(max=65504).int(),
+        "float result": gather().float(),
+    }
+    return {"gathered": gather()}, wrong
 
 
 def _histogram(m, x):
