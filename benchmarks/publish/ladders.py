@@ -186,6 +186,7 @@ def _count(file: Path, out: Path) -> None:
 
     import simt
     from grader.worker import tallies
+    from grader.worker.device import ClearedAllocations
 
     simt.enable(cuda_device=True)
     problem, case = references.problem(file), references.full(file)
@@ -197,7 +198,11 @@ def _count(file: Path, out: Path) -> None:
         inputs = problem.draw_inputs(case, 0)
     else:
         inputs = [torch.empty(x.shape, dtype=x.dtype) if isinstance(x, torch.Tensor) else x for x in meta.inputs]
-    with torch.no_grad(), simt.count(sample=full_size.BLOCKS, partial=True, seconds=300) as report:
+    with (
+        torch.no_grad(),
+        simt.count(sample=full_size.BLOCKS, partial=True, seconds=300) as report,
+        ClearedAllocations(),
+    ):
         model(*inputs)
     rows = [
         {"kernel": one.kernel, "times": one.times, "work": one.work | {"mix": one.mix}}

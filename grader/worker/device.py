@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import simt
 from grader.worker import protocol
@@ -16,6 +18,26 @@ from grader.worker.layout import count_covered, lay_out
 from grader.worker.messages import MAX_DIMS, MAX_LAUNCHES, MAX_NUMBERED
 from simt.runtime import extension, library, torch_device
 from simt.toolchain.lines import find_source_lines
+
+# Of larger memory each piece is new, which Linux fills with zeros, and zeros written to it would take time.
+MOST_CLEARED = 32 << 20
+_UNFILLED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+
+
+class ClearedAllocations(TorchDispatchMode):
+    """Fill tensors of up to MOST_CLEARED bytes with zeros that are created without values, as torch.empty() does.
+
+    Where only some blocks of each launch run, others read what no block has written. The sums of zeros are places that
+    exist; those of values that the memory had before lie anywhere.
+    """
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if function.overloadpacket.__name__ in _UNFILLED and not made.is_meta:
+            storage = made.untyped_storage()
+            if 0 < storage.nbytes() <= MOST_CLEARED:
+                ctypes.memset(storage.data_ptr(), 0, storage.nbytes())
+        return made
 
 
 @functools.cache

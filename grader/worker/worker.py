@@ -17,7 +17,7 @@ import simt
 from grader.worker import protocol, tallies
 from grader.worker.builds import BuildReporter
 from grader.worker.channel import Channel, ChannelError
-from grader.worker.device import Device, has_simt, list_written
+from grader.worker.device import ClearedAllocations, Device, has_simt, list_written
 from grader.worker.failures import classify_backward_error, describe_exception, describe_findings
 from grader.worker.operators import list_operators, watch
 from grader.worker.outputs import compute_gradients, find_floating, flatten, make_alike, make_noncontiguous
@@ -358,7 +358,7 @@ class Worker:
         """Run one call on the first prepared inputs with counters."""
         self.held = []
         counting = simt.count(sample=command.blocks, partial=True, seconds=command.kernel_seconds, device=command.gpu)
-        with counting as report, self.device.submission():
+        with counting as report, self.device.submission(), ClearedAllocations():
             if self.upstream:
                 self._run_both_ways(self.model, 0)
             else:

@@ -65,6 +65,27 @@ class ModelNew(nn.Module):
         HERE
         return kernels.scale(x, self.scale)
 '''
+# The same, but a row's place comes from another kernel.
+PLACING = (
+    SCALING.replace(
+        "__global__",
+        """__global__ void place_kernel(int* places, int rows) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) places[row] = row;
+}
+__global__""",
+    )
+    .replace("float* y, int features", "float* y, const int* places, int features")
+    .replace("y[i] =", "y[(int64_t)places[i / features] * features + i % features] =")
+    .replace(
+        "    scale_kernel<",
+        """    auto places = torch::empty({x.size(0)}, x.options().dtype(torch::kInt32));
+    place_kernel<<<(x.size(0) + 255) / 256, 256>>>(places.data_ptr<int>(), x.size(0));
+    scale_kernel<""",
+    )
+    .replace("y.data_ptr<float>(),", "y.data_ptr<float>(), places.data_ptr<int>(),")
+    .replace("prediction_scale", "prediction_place")
+)
 PROBLEM = """
 import torch
 import torch.nn as nn
@@ -162,6 +183,16 @@ def test_what_fails_at_full_size_alone(judge, line, why):
     assert verdict.outcome is Outcome.passed and stage.prediction is None
     assert "No time is predicted: " in stage.message and why in stage.message
     assert spare_worker.keepable(verdict) == (NOT_IN_TIME not in why)  # another check may have more time
+
+
+def test_places_that_another_kernel_writes(judge):
+    """Is a kernel predicted whose addresses another one has computed, of which only some blocks run? (The memory of
+    their places had other values before.)
+    """
+    before = "[torch.full((x.shape[0],), 1 << 30, dtype=torch.int32) for _ in range(9)]"
+    stage = judge(before, source=PLACING).stage("fast")
+    assert stage.prediction is not None, stage.message
+    assert [one.kernel for one in stage.prediction.launches] == ["place_kernel", "scale_kernel"]
 
 
 LIES = {
