@@ -34,7 +34,7 @@ SHORT_SUMS = {
     "matmul": {"K": 32},
     "histogram": {"length": 2**21},
     "compaction": {"length": 2**21},
-    "radix_pass": {"length": 2**21},
+    "radix_pass": {"length": 2**22},  # for which its scan has one round, and for twice as many two
 }
 # Problems whose blocks all do the same, and of which one image takes minutes, or which have a single large one: so many
 # blocks a launch are counted.
