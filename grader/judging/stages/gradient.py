@@ -217,7 +217,7 @@ class _GradientCheck:
         for number, got in enumerate(one.made[: len(right.names)]):
             if got is None:
                 continue
-            case = Case(self.trial.case.name, precision=self.trial.case.precision)
+            case = self._make_case(number)
             against = (right.eager[number], case, right.noise[number], right.reductions[number])
             difference = tolerance.compare(got, right.expected[number], *against)
             if difference is None:
@@ -229,6 +229,14 @@ class _GradientCheck:
             finding = findings.of_difference(difference, one.reply.launches)
             return self._describe_wrong(number, got, finding)
         return None
+
+    def _make_case(self, number: int) -> Case:
+        """Return the case as a gradient is compared in it: each has a reduction of its own, and its dimensions have the
+        outputs' names where it has an output's shape.
+        """
+        case, shape = self.trial.case, self.right.expected[number].shape
+        axes = case.axes if any(shape == output.shape for output in self.trial.expected) else ()
+        return Case(case.name, precision=case.precision, axes=axes)
 
     def _describe_wrong(self, number: int, got: torch.Tensor, finding: Finding) -> Finding:
         """Return compare's finding about an output as one about a gradient."""
@@ -324,7 +332,7 @@ class _GradientCheck:
                 return self._find_wrong(second)
             if same_bits(a, b):
                 continue
-            case = Case(self.trial.case.name, precision=self.trial.case.precision)
+            case = self._make_case(number)
             difference = tolerance.compare(b, a.double(), a, case, right.noise[number], right.reductions[number])
             if difference is None and not self.required:
                 continue
