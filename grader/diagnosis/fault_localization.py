@@ -163,6 +163,13 @@ class Search:
 
     def best_candidate(self, verdict: Verdict) -> Lead | None:
         """Return the line to blame. verdict: the judge's; if it found a race, a missing barrier is likelier."""
+        code = self.source.text.split("\n")
+        self.good = [
+            one
+            for one in self.good
+            if one.mutant.kind != "number"
+            or not value_effects.leaves_the_warp(one.mutant.what, one.mutant.needed, one.line, code)
+        ]
         if self.birth and not (self.good and self.good[0].passed == self.tested):
             return make_birth_lead(*self.birth, self.source.text)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):

@@ -33,6 +33,21 @@ def explain_comparison(what: str, needs: Collection[str], line: int) -> str:
     )
 
 
+def leaves_the_warp(number: str, needed: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether a number is the first distance of shuffles, and the needed one is no distance within a warp.
+
+    With it each lane gets its own value back: all sums are doubled, which by chance mends a factor of one half.
+    """
+    return needed.isdigit() and int(needed) >= LANES and _starts_shuffles(number, line, code)
+
+
+def _starts_shuffles(number: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether a number is where a loop starts that halves the distance of shuffles."""
+    token = rf"(?<![\w.]){re.escape(number)}(?![\w.])"
+    halves = rf"\bfor\s*\([^;]*=\s*{token}\s*;[^;]*;[^)]*(?:>>=\s*1|/=\s*2)"
+    return re.search(halves, read_line(code, line)) is not None and "__shfl" in "\n".join(code[line - 1 : line + 3])
+
+
 def explain_number(number: str, needs: Collection[str], line: int, code: Sequence[str]) -> str:
     """Return what a number does, and which one is needed; empty where the mutants that pass do not agree on one."""
     text = read_line(code, line)
@@ -43,13 +58,8 @@ def explain_number(number: str, needs: Collection[str], line: int, code: Sequenc
     token = rf"(?<![\w.]){re.escape(number)}(?![\w.])"
     if len(re.findall(token, text)) != 1:
         return f"Line {line} needs {needed} in place of {number}."
-    after = "\n".join(code[line - 1 : line + 3])
     value, wanted = (float(one.rstrip("fuUlL")) for one in (number, needed))
-    if (
-        re.search(rf"\bfor\s*\([^;]*=\s*{token}\s*;[^;]*;[^)]*(?:>>=\s*1|/=\s*2)", text)
-        and "__shfl" in after
-        and wanted == 2 * value
-    ):
+    if wanted == 2 * value and _starts_shuffles(number, line, code):
         return (
             f"The first distance in line {line} is {number}, so that each sum takes the values of {2 * value:g} lanes "
             f"alone: a warp has {LANES}. Start at {needed}."

@@ -121,3 +121,21 @@ def test_where_infinity_or_nan_begins_is_explained(code, value, line, says):
     """Is the operation named that can make it of finite numbers, and a maximum that starts at 0 blamed for 0 / 0?"""
     at, words = value_effects.explain_birth(line, value, code)
     assert says in words and at == (1 if "best" in says else line)
+
+
+SHUFFLES = "for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d);"
+
+
+@pytest.mark.parametrize(
+    "number, needed, line, leaves",
+    [
+        ("16", "32", SHUFFLES, True),
+        ("8", "16", SHUFFLES.replace("16", "8"), False),
+        ("16", "32", "for (int d = 16; d > 0; d /= 2) sum += part[d];", False),
+        ("16", "n", SHUFFLES, False),
+        ("2", "32", SHUFFLES, False),
+    ],
+)
+def test_no_shuffle_begins_with_a_whole_warp(number, needed, line, leaves):
+    """Is a distance of 32 lanes, which gives each lane its own value and so doubles all sums, not taken for a cure?"""
+    assert value_effects.leaves_the_warp(number, needed, 1, [line]) is leaves
