@@ -2,8 +2,9 @@
 
     python benchmarks/validate/lint.py [NAME …] [--json] [--readme]
 
-The work is that of `grader lint-problem --all`, on the CPU with seed 0. --json keeps the figures in data/lint.json,
---readme writes that file's table into benchmarks/README.md. The exit status is 1 if something survives.
+The work is that of `grader lint-problem --all`, on the CPU with seed 0. --json keeps the figures in data/lint.json;
+with NAME those of the others stay. --readme writes that file's table into benchmarks/README.md. The exit status is 1 if
+something survives.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def main(names: tuple[str, ...], keep: bool, readme: bool) -> None:
         seconds = time.perf_counter() - started
         show_table(HEADS, make_rows(found))
         if keep:
-            data = {"machine": describe_machine(), "seconds": round(seconds), "problems": found}
+            old = json.loads(DATA.read_text(encoding="utf-8")) if names else {"seconds": 0, "problems": {}}
+            problems = {name: one for name, one in sorted((old["problems"] | found).items()) if name in known}
+            data = {"machine": describe_machine(), "seconds": old["seconds"] or round(seconds), "problems": problems}
             DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     if readme:
         data = json.loads(DATA.read_text(encoding="utf-8"))
