@@ -1,4 +1,4 @@
-"""The digit's bits are cut out of the key, and stay where they are."""
+"""The key is shifted to the left, so that its digit is lost."""
 
 import torch
 import torch.nn as nn
@@ -17,7 +17,7 @@ constexpr int THREADS = 512;  // a block, and as many keys
 constexpr int WARPS = THREADS / 32;
 constexpr int SCANNED = 1024;  // threads of a block that scans counts
 
-__device__ int find_digit(int key, int shift) { return key & ((DIGITS - 1) << shift); }
+__device__ int find_digit(int key, int shift) { return (key << shift) & (DIGITS - 1); }
 
 // counts[d * blocks + b] = how many keys of block b's part of keys (length) have the digit d.
 __global__ void count_kernel(const int* keys, int* counts, int64_t length, int shift) {
