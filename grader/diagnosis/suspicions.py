@@ -328,6 +328,16 @@ SUSPICIONS = [
         (NOT_FINITE,),
     ),
     Suspicion(
+        {Reason.non_finite}, "",
+        "The largest half is 65,504. Convert to float before you multiply or add:",
+        (r"\(__half2?\)\s*\w[^;]*[*+]|\b__h(?:add|sub|mul|fma)2?\(",),
+    ),
+    Suspicion(
+        {Reason.non_finite}, "",
+        "Check what is stored and how it is computed:",
+        (FEEDS,),
+    ),
+    Suspicion(
         {Reason.not_written}, "shared memory",
         "Shared memory is read before it is written. Check which elements are set first, and where the threads wait "
         "for each other:",

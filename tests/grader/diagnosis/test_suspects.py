@@ -272,3 +272,32 @@ def test_a_lone_guess_is_not_accused():
         name=StageName.correct, status=Status.failed, reason=Reason.wrong_shape, message="", evidence=[Evidence()]
     )
     assert suspects.accused(shape, *suspects.of(shape, "    auto y = torch::empty({2}, o);\n    return y;\n"))
+
+
+OF_HALVES = '''
+code = """
+__global__ void k(const __nv_fp8_e4m3* w, const __half* x, float* y, int n) {
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) sum += __half2float((__half)w[i] * x[i]);
+    y[0] = sum;
+}
+"""
+'''
+
+
+@pytest.mark.parametrize(
+    "old, new, line",
+    [
+        ("", "", 5),
+        ("(__half)w[i] * x[i]", "__hmul((__half)w[i], x[i])", 5),
+        ("__half2float((__half)w[i] * x[i])", "(float)w[i] * __half2float(x[i])", 5),
+    ],
+)
+def test_products_of_halves_overflow(old, new, line):
+    """Where NaN comes out, and nothing divides: are products of halves shown by themselves, else what is stored?"""
+    stage = Stage(
+        name=StageName.correct, status=Status.failed, reason=Reason.non_finite, message="", evidence=[Evidence()]
+    )
+    words, found = suspects.of(stage, OF_HALVES.replace(old, new) if old else OF_HALVES)
+    halves = "__half)" in OF_HALVES.replace(old, new or old)
+    assert line in found and (found == [line]) is halves and ("largest half" in words) is halves
