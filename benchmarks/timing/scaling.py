@@ -2,11 +2,12 @@
 
     python benchmarks/timing/scaling.py [--at-once 1,2,4,8,16] [--gpus] [--each N] [--json] [--readme]
 
-With N at once there are N times as many submissions as with one; all differ, and must pass. Each process computes with
-one thread, as it does where there are as many as processors. The first run is repeated at the end. With --gpus
-submissions are timed, on one GPU and on as many as there are: the same kernels' times are compared, too. One submission
-to each problem is graded before. --json keeps the figures in data/scaling.json, under "processes" or "gpus"; --readme
-writes their table into benchmarks/README.md. The exit status is 1 if a submission does not pass.
+With N at once there are N times as many submissions as with one; all differ, and must pass. They have N processors, as
+one grading alone would use several. The first run is repeated at the end; the others are compared with the mean of
+these two. With --gpus submissions are timed, on one GPU and on as many as there are, with all processors: the same
+kernels' times are compared, too. One submission to each problem is graded before. --json keeps the figures in
+data/scaling.json, under "processes" or "gpus"; --readme writes their table into benchmarks/README.md. The exit status
+is 1 if a submission does not pass.
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ from grader.verdict import StageName, Verdict
 from grader.worker.sandbox import list_gpus
 
 DATA = DATA_FOLDER / "scaling.json"
-HEADS = ["at once", "gradings", "seconds", "a minute", "times one", "of N times"]
-ALONE = {"OMP_NUM_THREADS": "1", "SIMT_THREADS": "1"}
+HEADS = ["at once", "gradings", "seconds", "a minute", "times the first", "of what is expected"]
 
 
 def read_times(folder: Path) -> dict[str, list[float]]:
@@ -49,8 +49,8 @@ def read_times(folder: Path) -> dict[str, list[float]]:
 
 
 def compare_times(runs: list[dict]) -> dict[str, float]:
-    """Return for each problem the median time where most GPUs were used, divided by that where one was."""
-    most = max(run["at_once"] for run in runs)
+    """Return for each problem the median time where most GPUs were used, divided by that where fewest were."""
+    fewest, most = (find(run["at_once"] for run in runs) for find in (min, max))
 
     def median(problem: str, at_once: int) -> float:
         return statistics.median(
@@ -58,7 +58,7 @@ def compare_times(runs: list[dict]) -> dict[str, float]:
         )
 
     problems = sorted(set.intersection(*(set(run["times"]) for run in runs)))
-    return {problem: round(median(problem, most) / median(problem, 1), 4) for problem in problems}
+    return {problem: round(median(problem, most) / median(problem, fewest), 4) for problem in problems}
 
 
 def make_rows(runs: list[dict]) -> list[list[str]]:
@@ -73,11 +73,12 @@ def make_rows(runs: list[dict]) -> list[list[str]]:
 
 def measure(at_once: list[int], each: int, gpus: list[str], top: Path) -> list[dict]:
     """Time a class with so many gradings at once, for each of these numbers; `each`: submissions for one process."""
-    device = "cuda" if gpus else "cpu"
+    device, processors = "cuda" if gpus else "cpu", sorted(os.sched_getaffinity(0))
 
     def run(number: int, copies: int) -> dict:
         folder = Path(tempfile.mkdtemp(dir=top))
-        environment = {"CUDA_VISIBLE_DEVICES": ",".join(gpus[:number])} if gpus else ALONE
+        environment = {"CUDA_VISIBLE_DEVICES": ",".join(gpus[:number])} if gpus else {}
+        os.sched_setaffinity(0, processors if gpus else processors[:number])  # what is started inherits it
         gradings, passed, seconds = time_class(folder, number, copies, environment, device)
         times = {"times": read_times(folder)} if gpus else {}
         return {"at_once": number, "gradings": gradings, "passed": passed, "seconds": seconds} | times
@@ -87,6 +88,7 @@ def measure(at_once: list[int], each: int, gpus: list[str], top: Path) -> list[d
     for number in [*at_once, at_once[0]]:
         runs.append(run(number, number * each // len(PROBLEMS)))
         click.echo(json.dumps(runs[-1]))
+    os.sched_setaffinity(0, processors)
     return runs
 
 
@@ -119,7 +121,7 @@ def main(listed: str | None, on_gpus: bool, each: int, keep: bool, readme: bool)
     show_table(HEADS, make_rows(runs))
     if gpus:
         found["times"] = compare_times(runs)
-        click.echo(f"times on {max(at_once)} GPUs, divided by those on one: {found['times']}")
+        click.echo(f"times on {max(at_once)} GPUs, divided by those on {min(at_once)}: {found['times']}")
     if keep:
         kept = json.loads(DATA.read_text(encoding="utf-8")) if DATA.is_file() else {}
         DATA.write_text(json.dumps(kept | {name: found}, indent=1) + "\n", encoding="utf-8")
