@@ -10,6 +10,7 @@ from grader.problems import problem as problems
 
 NAMES = sorted(file.parent.name for file in KERNELS_REF.glob(f"*/{rows.ANCHORS}"))
 OTHER_FUNCTION = {"scan"}  # whose anchor computes something else
+ON_A_GPU = {"histogram"}  # whose anchor only nvcc builds
 SAME_CASE = {"int8_matmul": "square"}  # torch's product of bytes takes no small one
 COARSE = {"anchor: torch._scaled_mm, x in 8 bits": 0.1}  # largest relative errors where fewer bits are multiplied
 
@@ -17,7 +18,7 @@ COARSE = {"anchor: torch._scaled_mm, x in 8 bits": 0.1}  # largest relative erro
 def instance_of(name: str):
     read = problems.read(KERNELS_REF / name / "model.py")
     cases = [case for case in read.cases() if case.name == SAME_CASE.get(name, "power of two")] or read.cases()[-1:]
-    return read, read.instantiate(cases[0], 0, "cpu")
+    return read, read.instantiate(cases[0], 0, "cuda" if name in ON_A_GPU else "cpu")
 
 
 def of_anchor(read: problems.Problem, backward_too: bool = False) -> list[rows.Entry]:
@@ -25,7 +26,9 @@ def of_anchor(read: problems.Problem, backward_too: bool = False) -> list[rows.E
     return [entry for entry in made if entry.kind == "anchor"]
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - OTHER_FUNCTION))
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.gpu if n in ON_A_GPU else []) for n in NAMES if n not in OTHER_FUNCTION]
+)
 def test_anchors_compute_what_the_model_computes(name):
     """Does every anchor that this machine has give Model's result, within a few roundings to 16 bits?"""
     read, instance = instance_of(name)

@@ -271,7 +271,11 @@ def test_without_a_gpu_it_says_so_in_a_sentence(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments, message",
-    [(["nothing"], "neither"), (["groupnorm", "--without", "x"], "one of step"), (["--set", "a"], "NAME=VALUE")],
+    [
+        (["nothing"], "neither"),
+        (["groupnorm", "--without", "step,x"], "--without x: it is one of step"),
+        (["--set", "a"], "NAME=VALUE"),
+    ],
 )
 def test_wrong_usage_is_2(arguments, message, tmp_path):
     result = run(*arguments, "--device", "cpu", "--out", tmp_path / "bench.json")
