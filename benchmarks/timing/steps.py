@@ -3,9 +3,9 @@
     python benchmarks/timing/steps.py [NAME …] [--out FILE]
 
 NAME is a step (conv2d/01_naive) or a problem (conv2d), whose ladder is timed; without one all are timed. Needs a GPU
-and nvcc. Measured are the time of the whole model and of each of its kernels, medians with L2 flushed before each run,
-and the largest difference from float64. Steps that are not timed keep their rows, whose date is the machine's unless
-they have one of their own.
+and nvcc. Measured are the time of the whole model and of each of its kernels, medians with L2 flushed before each run
+and with everything launched before the GPU begins, and the largest difference from float64. Steps that are not timed
+keep their rows, whose date is the machine's unless they have one of their own.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks import references
 from benchmarks.machine import describe_machine
 from benchmarks.paths import DATA_FOLDER
+from grader.bench.times import EventTimer
 
 DATA = DATA_FOLDER / "steps.json"
 SECONDS = 1.0  # of all runs of a step, about
@@ -41,16 +42,11 @@ def time_step(file: Path, known: dict[int, torch.Tensor]) -> dict:
     model.load_state_dict(instance.model.state_dict())
     inputs = list(instance.inputs)
     other = torch.rand(64 << 20, device="cuda")  # reading its 256 MB takes everything else out of L2
+    timer = EventTimer(other.sum)
 
     def time_once() -> float:
-        other.sum()
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
         with torch.no_grad():
-            model(*inputs)
-        stop.record()
-        torch.cuda.synchronize()
-        return start.elapsed_time(stop)
+            return 1e3 * timer(lambda: model(*inputs))
 
     time_once()
     runs = int(min(max(SECONDS / (time_once() / 1e3), RUNS[0]), RUNS[1]))
@@ -76,7 +72,7 @@ def summarize_kernels(record, runs: int) -> dict[str, dict]:
     times: dict[str, list[float]] = {}
     registers: dict[str, int] = {}
     for event in events:
-        if event.get("cat") == "kernel" and "at::native" not in event["name"]:
+        if event.get("cat") == "kernel" and not event["name"].removeprefix("void ").startswith("at::"):  # torch's own
             kernel = strip_name(event["name"])
             times.setdefault(kernel, []).append(event["dur"] / 1e3)
             registers[kernel] = event["args"].get("registers per thread")

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import references
 from benchmarks.paths import ROOT
+from grader.bench.times import EventTimer
 
 ROUNDS = 20
 FLUSHED_BYTES = 256 << 20  # more than L2 holds
@@ -61,17 +62,6 @@ def load(file: Path, values: dict[str, str]) -> Any:
     return module
 
 
-def time_once(call, flushed: torch.Tensor) -> float:
-    """Return the milliseconds of one call between two events, with nothing of its inputs in L2."""
-    flushed.sum()
-    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    call()
-    stop.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(stop)
-
-
 def is_near(got: torch.Tensor, expected: torch.Tensor) -> bool:
     """Return whether two results differ by no more than DIGITS of the largest."""
     return bool((got.double() - expected.double()).abs().max() <= DIGITS * expected.double().abs().max())
@@ -98,7 +88,7 @@ def main(name: str, choices: tuple[str, ...], sizes: tuple[str, ...], copied: bo
     instance = references.problem(file).instantiate(case, 0, "cuda")
     with ThreadPoolExecutor() as pool:
         modules = list(pool.map(lambda values: load(file, values), variants))
-    flushed = torch.rand(FLUSHED_BYTES // 4, device="cuda")
+    timer = EventTimer(torch.rand(FLUSHED_BYTES // 4, device="cuda").sum)
     calls, expected = {}, None
     for values, module in zip(variants, modules, strict=True):
         label = " ".join(f"{key}={value}" for key, value in values.items()) or "as it is"
@@ -122,7 +112,7 @@ def main(name: str, choices: tuple[str, ...], sizes: tuple[str, ...], copied: bo
     with torch.no_grad():
         for number in range(ROUNDS + 1):
             for label, call in calls.items():
-                ms = time_once(call, flushed)
+                ms = 1e3 * timer(call)
                 if number:  # the first round warms up
                     times[label].append(ms)
     for label, ms in sorted(times.items(), key=lambda one: statistics.median(one[1])):

@@ -8,8 +8,8 @@ and read single words of shared memory. What moves here:
 
 - A block has 224 rows of the weight and 128 x, so that 28,672 rows are 128 blocks: one per multiprocessor of an H200,
   all at once, and x is read once per block.
-- cp.async fills a ring of tiles of 64 columns: while one is multiplied, the others are on their way. The ring is as
-  long as the GPU's shared memory allows. L2 fetches 256 bytes of a row at a time.
+- cp.async fills a ring of four tiles of 128 columns: while one is multiplied, the others are on their way. GPUs with
+  less shared memory have a shorter ring. L2 fetches 256 bytes of a row at a time.
 - ldmatrix loads the fragments, four of them per instruction. The 16-byte chunks of a row change places with its number,
   so that eight rows lie in different banks. The fragments of the next 32 columns are loaded before the present ones
   are multiplied, across the barrier between two tiles, too.
@@ -148,10 +148,12 @@ int8_matmul_kernel(const uint4* x, const float* x_scale, const uint4* weight, co
 
 constexpr int ROWS = 224, VECTORS = 128;               // outputs of a block
 constexpr int WARP_ROWS = ROWS / 4, WARP_VECTORS = 64;  // of a warp: 4 warps for the rows times 2 for the x
-constexpr int LINE = PIECES * 16;                      // bytes of each row in a tile
+constexpr int TILE_PIECES = 8;                         // of each row in a tile: 128 columns
+constexpr int LINE = TILE_PIECES * 16;                 // bytes of each row in a tile
+constexpr int PRODUCTS = TILE_PIECES / 2;              // of 32 columns each, in a tile
 constexpr int STAGE_BYTES = (ROWS + VECTORS) * LINE;   // of the tiles of x and of the weight
-constexpr int MOST_STAGES = 8;                         // tiles of the ring
-constexpr int LINES = THREADS / PIECES;                // rows that all threads copy at a time
+constexpr int MOST_STAGES = 4;                         // tiles of the ring
+constexpr int LINES = THREADS / TILE_PIECES;           // rows that all threads copy at a time
 constexpr int I = WARP_VECTORS / 16, J = WARP_ROWS / 8;  // products of 16 x by 8 rows that a warp has
 static_assert(VECTORS == 2 * WARP_VECTORS && THREADS == 256, "eight warps");
 
@@ -215,29 +217,32 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Where this thread copies from and to: piece threadIdx.x % PIECES of every LINES-th row. Rows and pieces past the end
-// are the last ones again: no output of such a row is written, and of such a piece x is 0.
+// What the number of a piece in a row is xored with: eight rows have the same piece in different banks.
+__device__ __forceinline__ int swizzle_of(int row) { return TILE_PIECES == 8 ? row % 8 : row / 2 % 4; }
+
+// Where this thread copies from and to: piece threadIdx.x % TILE_PIECES of every LINES-th row. Rows and pieces past the
+// end are the last ones again: no output of such a row is written, and of such a piece x is 0.
 struct Copies {
     static constexpr int OF_X = VECTORS / LINES, OF_WEIGHT = (ROWS + LINES - 1) / LINES;
     int x_from[OF_X], weight_from[OF_WEIGHT];  // the first piece of each row
     unsigned to;                               // in the first tile of the ring
 
     __device__ __forceinline__ Copies(unsigned ring, int first_vector, int first_row, int batch, int rows, int pieces) {
-        const int line = threadIdx.x / PIECES;
+        const int line = threadIdx.x / TILE_PIECES;
 #pragma unroll
         for (int i = 0; i < OF_X; ++i) x_from[i] = min(first_vector + line + i * LINES, batch - 1) * pieces;
 #pragma unroll
         for (int i = 0; i < OF_WEIGHT; ++i) weight_from[i] = min(first_row + line + i * LINES, rows - 1) * pieces;
-        to = ring + line * LINE + (threadIdx.x % PIECES ^ line / 2 % PIECES) * 16;
+        to = ring + line * LINE + (threadIdx.x % TILE_PIECES ^ swizzle_of(line)) * 16;
     }
 
     // Begins to copy the tiles that begin at the piece `first` to a place of the ring.
     __device__ __forceinline__ void copy(const uint4* x, const uint4* weight, int first, int place, int pieces) const {
-        const int piece = first + threadIdx.x % PIECES, there = min(piece, pieces - 1);
+        const int piece = first + threadIdx.x % TILE_PIECES, there = min(piece, pieces - 1);
         const unsigned at = to + place * STAGE_BYTES;
 #pragma unroll
         for (int i = 0; i < OF_WEIGHT; ++i) {
-            if ((i + 1) * LINES <= ROWS || threadIdx.x / PIECES + i * LINES < ROWS) {
+            if ((i + 1) * LINES <= ROWS || threadIdx.x / TILE_PIECES + i * LINES < ROWS) {
                 copy_16(at + (VECTORS + i * LINES) * LINE, weight + weight_from[i] + there);
             }
         }
@@ -273,8 +278,8 @@ __device__ __forceinline__ void multiply_all(int (&sum)[I][J][4], const Fragment
 }
 
 // x (batch, pieces), x_scale (batch), weight (rows, pieces), weight_scale (rows) -> y (batch, rows). Blocks of the same
-// rows are neighbours. Dynamic shared memory: STAGES times VECTORS rows of x and ROWS of the weight, PIECES of each,
-// where piece p of row r is in place p ^ r / 2 % PIECES.
+// rows are neighbours. Dynamic shared memory: STAGES times VECTORS rows of x and ROWS of the weight, TILE_PIECES of each,
+// where piece p of row r is in place p ^ swizzle_of(r).
 template <int STAGES>
 __global__ void __launch_bounds__(THREADS, 1)
     tiles_kernel(const uint4* x, const float* x_scale, const uint4* weight, const float* weight_scale, float* y,
@@ -286,38 +291,41 @@ __global__ void __launch_bounds__(THREADS, 1)
     const int warp_vector = warp % 2 * WARP_VECTORS, warp_row = warp / 2 * WARP_ROWS;
     const unsigned ring = number_of(memory);
     const Copies copies(ring, first_vector, first_row, batch, rows, pieces);
-    const int tiles = (pieces + PIECES - 1) / PIECES;
+    const int tiles = (pieces + TILE_PIECES - 1) / TILE_PIECES;
 
 #pragma unroll
     for (int k = 0; k < STAGES; ++k) {
-        if (k < tiles) copies.copy(x, weight, k * PIECES, k, pieces);
+        if (k < tiles) copies.copy(x, weight, k * TILE_PIECES, k, pieces);
         commit_copies();  // an empty group where nothing is left to copy
     }
     // This lane's rows of the matrices: of x eight rows, the next eight, and the same of the next 16 columns; of the
     // weight eight rows, the same of the next 16 columns, and both of the next eight rows.
-    const int swizzle = lane / 2 % 4;
+    const int swizzle = swizzle_of(lane % 8);
     const unsigned x_row = ring + (warp_vector + lane % 16) * LINE + (lane / 16 ^ swizzle) * 16;
     const unsigned weight_row =
         ring + (VECTORS + warp_row + lane % 8 + lane / 16 * 8) * LINE + (lane / 8 % 2 ^ swizzle) * 16;
     int sum[I][J][4] = {};
-    Fragments even, odd;  // of the first and the second 32 columns of a tile
+    Fragments factors[2];  // of these 32 columns and of the next ones
     wait_for_copies<STAGES - 1>();
     __syncthreads();  // the first tile is there
-    even.load(x_row, weight_row);
+    factors[0].load(x_row, weight_row);
 
     int place = 0;
 #pragma unroll 1
     for (int tile = 0; tile < tiles; ++tile) {
-        const unsigned at = place * STAGE_BYTES;
-        odd.load((x_row + at) ^ 32, (weight_row + at) ^ 32);
-        multiply_all(sum, even);
+#pragma unroll
+        for (int k = 1; k < PRODUCTS; ++k) {
+            const unsigned at = place * STAGE_BYTES;
+            factors[k % 2].load((x_row + at) ^ k * 32, (weight_row + at) ^ k * 32);
+            multiply_all(sum, factors[(k - 1) % 2]);
+        }
         wait_for_copies<STAGES - 2>();
         __syncthreads();  // the next tile is there, and all warps have this one in registers
-        if (tile + STAGES < tiles) copies.copy(x, weight, (tile + STAGES) * PIECES, place, pieces);
+        if (tile + STAGES < tiles) copies.copy(x, weight, (tile + STAGES) * TILE_PIECES, place, pieces);
         commit_copies();
         place = place + 1 == STAGES ? 0 : place + 1;
-        if (tile + 1 < tiles) even.load(x_row + place * STAGE_BYTES, weight_row + place * STAGE_BYTES);
-        multiply_all(sum, odd);
+        if (tile + 1 < tiles) factors[0].load(x_row + place * STAGE_BYTES, weight_row + place * STAGE_BYTES);
+        multiply_all(sum, factors[(PRODUCTS - 1) % 2]);
     }
 
     const int n = lane / 4, two = lane % 4 * 2;
@@ -408,8 +416,8 @@ const char* launch(const Tensors& t, const Sizes& of, void* on_stream) {
                                                            batch, rows, pieces);
     } else if (room >= MOST_STAGES * STAGE_BYTES) {
         launch_tiles<MOST_STAGES>(t, of, stream);
-    } else if (room >= 4 * STAGE_BYTES) {
-        launch_tiles<4>(t, of, stream);
+    } else if (room >= 3 * STAGE_BYTES) {
+        launch_tiles<3>(t, of, stream);
     } else {
         launch_tiles<2>(t, of, stream);
     }

@@ -40,8 +40,8 @@ const char* launch(const Tensors& t, const Sizes& of, void* on_stream) {
                                                            batch, rows, pieces);
     } else if (room >= MOST_STAGES * STAGE_BYTES) {
         launch_tiles<MOST_STAGES>(t, of, stream);
-    } else if (room >= 4 * STAGE_BYTES) {
-        launch_tiles<4>(t, of, stream);
+    } else if (room >= 3 * STAGE_BYTES) {
+        launch_tiles<3>(t, of, stream);
     } else {
         launch_tiles<2>(t, of, stream);
     }

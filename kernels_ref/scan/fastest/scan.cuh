@@ -13,7 +13,7 @@ constexpr int BLOCKS = 3;                      // a multiprocessor of Turing has
 #else
 constexpr int BLOCKS = 4;                      // of a multiprocessor, at least: 56 registers for a thread
 #endif
-constexpr int WORDS = 8;                       // of a lane that looks back: 256 parts at a time
+constexpr int WORDS = 2;                       // of a lane that looks back: 64 parts at a time
 constexpr int PAUSE_NS = 20;                   // before a word that was not there is read again
 constexpr int LINE = 32;                       // floats that one prefetch brings to L2
 static_assert(WARPS <= WARP && (WARPS & (WARPS - 1)) == 0, "one warp adds up the sums of all");
