@@ -129,7 +129,7 @@ def _describe_gaps(part: dict, data: dict) -> list[str]:
     modes = {row["mode"] for row in part["rows"] if row.get("mode") and "ms" in row}
     found = []
     for mode in MODES:
-        omitted = re.findall(r"--without (\S+)", command or "")
+        omitted = ",".join(re.findall(r"--without (\S+)", command or "")).split(",")
         if mode not in modes:
             why = (
                 f" (the run had `--without {mode if mode in omitted else 'compile'}`)"
