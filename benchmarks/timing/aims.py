@@ -4,8 +4,8 @@
                                                       data/aims/NAME.json
     python benchmarks/timing/aims.py [--readme]       print the table of the data files; --readme also publishes it
 
-The aims are ratios: our time over that of the best function beside it. A scan's is a copy of the same vector, which
-moves the same bytes. The exit status is 1 if an aim is missed.
+The aims are ratios: our time over that of the best function beside it. A scan is compared with a copy of the same
+vector, which moves the same bytes, and CUB's with it. The exit status is 1 if an aim is missed.
 """
 
 from __future__ import annotations
@@ -93,11 +93,21 @@ def compare(run: Run, made: dict) -> tuple[list[str], bool]:
     return [*cells, f"{best['ms']:.4g}", f"{ratio:.2f}", f"{run.most:.2f}", "yes" if kept else "no"], kept
 
 
+def compare_cub(made: dict) -> str:
+    """Return a sentence on CUB's scan beside the copy, or "" without such rows."""
+    rows = {row["name"]: row["ms"] for row in made["rows"] if "ms" in row}
+    if not {"anchor: cub::DeviceScan", "anchor: a copy"} <= rows.keys():
+        return ""
+    ratio = rows["anchor: cub::DeviceScan"] / rows["anchor: a copy"]
+    return f"cub::DeviceScan takes {ratio:.2f} times as long as the copy of 2^26 elements. "
+
+
 def describe_runs(found: dict[str, dict]) -> str:
     """Return the line below the table: dates and machines of the runs."""
     machines = [made["machine"] for made in found.values()]
     runs = "; ".join(sorted({f"{on['date']}, {on['name']}, torch {on['torch']}" for on in machines}))
-    return f"{runs}; `python benchmarks/timing/aims.py --readme` made this from data/aims."
+    cub = compare_cub(found["scan_26"]) if "scan_26" in found else ""
+    return f"{cub}{runs}; `python benchmarks/timing/aims.py --readme` made this from data/aims."
 
 
 @click.command(help=__doc__)

@@ -147,7 +147,7 @@ def files_of_steps(problems: tuple[str, ...]) -> dict[str, Path]:
     return {
         f"{file.relative_to(ROOT / 'kernels_ref').with_suffix('')}".replace("/steps", ""): file
         for file in files
-        if file.stem != "model" and not file.stem.startswith("fastest")
+        if file.stem not in ("model", "anchors") and not file.stem.startswith("fastest")
     }
 
 

@@ -29,7 +29,7 @@ torch::Tensor cub_histogram(torch::Tensor x, int64_t bins, double low, double hi
 
 def prepare_cub(model, *inputs):
     """Return cub::DeviceHistogram::HistogramEven: x (length,) -> counts (bins,) int32. It leaves out `high` itself."""
-    module = load_inline("cub_histogram", declaration, source, functions=["cub_histogram"], verbose=False)
+    module = load_inline("cub_histogram", declaration, source, functions=["cub_histogram"])
     return lambda x: module.cub_histogram(x, model.bins, model.low, model.high)
 
 
