@@ -85,7 +85,7 @@ def rewrite(
         rewrite_erased_kernels(tokens, launched)
     shared, ends = rewrite_shared(tokens, source, checked)
     _replace_qualifiers(tokens)
-    store_whole(tokens, vectors=checked)
+    store_whole(tokens)
     if checked:
         returned = find_returned(tokens, source)
         _call_copies(tokens)

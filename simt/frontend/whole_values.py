@@ -1,7 +1,8 @@
 """Rewrite `*p = {a, b, c, d};` so that the value is stored as a whole.
 
 For a float4, g++ splits such an assignment into four stores, and nvcc makes one store of 16 bytes. So it does for
-`make_float4` and `float4{…}` of constants. If the value is the result of a function, both compilers make one store.
+`make_float4`, `float4{…}` and `float4()` of constants. If the value is the result of a function, both compilers make one
+store.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ _VECTOR = re.compile(r"(make_)?(u?(char|short|int|long|longlong)|float|double)[1
 _CONTROL = ("if", "for", "while", "switch", "constexpr")
 
 
-def store_whole(tokens: list[Token], vectors: bool) -> None:
+def store_whole(tokens: list[Token]) -> None:
     """Rewrite `LEFT = {…}` to `LEFT = ::simt::whole<decltype(LEFT)>({…})` where LEFT is something in memory and a
-    statement begins with it. vectors: do the same for the values `float4{…}` and `make_float4(…)`.
+    statement begins with it; and so the values `float4{…}`, `float4()` and `make_float4(…)`.
     """
     for i, token in enumerate(tokens):
         if token.text != "=" or token.kind != "mark":
             continue
         value = find_next(tokens, i)
         braced = get_text(tokens, value) == "{"
-        end = find_closing(tokens, value) if braced else _find_vector_end(tokens, value) if vectors else -1
+        end = find_closing(tokens, value) if braced else _find_vector_end(tokens, value)
         start = find_left_start(tokens, i) if end >= 0 else -1
         if start < 0:
             continue
@@ -39,12 +40,13 @@ def store_whole(tokens: list[Token], vectors: bool) -> None:
 
 
 def _find_vector_end(tokens: list[Token], i: int) -> int:
-    """Return the index of the last token of the value `float4{…}` or `make_float4(…)` at i, or -1."""
+    """Return the index of the last token of the value `float4{…}`, `float4()` or `make_float4(…)` at i, or -1."""
     name, opening = get_text(tokens, i), find_next(tokens, i)
-    bracket = "(" if name.startswith("make_") else "{"
-    if not _VECTOR.fullmatch(name) or get_text(tokens, opening) != bracket:
+    if not _VECTOR.fullmatch(name) or get_text(tokens, opening) not in ("(", "{"):
         return -1
     end = find_closing(tokens, opening)
+    if get_text(tokens, opening) == "(" and not name.startswith("make_") and end != find_next(tokens, opening):
+        return -1
     return end if get_text(tokens, find_next(tokens, end)) == ";" else -1
 
 

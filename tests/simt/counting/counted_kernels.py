@@ -248,6 +248,8 @@ void run_summed(torch::Tensor x, torch::Tensor y) { """
 
 __global__ void braced(float* y) {
   *reinterpret_cast<float4*>(y + 4 * threadIdx.x) = {1.0f * threadIdx.x, 2.0f, 3.0f, 4.0f};  // @braced
+  reinterpret_cast<float4*>(y)[32 + threadIdx.x] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);  // @made
+  reinterpret_cast<int4*>(y)[64 + threadIdx.x] = int4();  // @empty
 }
 void run_braced(torch::Tensor y) { braced<<<1, 32>>>(y.data_ptr<float>()); }
 

@@ -166,12 +166,13 @@ def test_are_structures_moved_in_pieces_that_their_alignment_allows(kernels):
     assert (three.global_stores.requests, three.global_stores.bytes) == (3, 384)
 
 
-def test_is_a_braced_float4_stored_as_a_whole(kernels):
-    y = torch.zeros(128)
+@pytest.mark.parametrize("line", ["braced", "made", "empty"])
+def test_are_vectors_of_constants_stored_as_a_whole(kernels, line):
+    y = torch.ones(3 * 128)
     with simt.count() as report:
         kernels.run_braced(y)
-    assert (at(report, "braced").global_stores.requests, at(report, "braced").global_stores.sectors) == (1, 16)
-    assert y[4:8].tolist() == [1, 2, 3, 4]
+    assert (at(report, line).global_stores.requests, at(report, line).global_stores.sectors) == (1, 16)
+    assert y[4:8].tolist() == [1, 2, 3, 4] and not y[128:].any()
 
 
 def test_are_arguments_and_built_in_variables_no_accesses(kernels):

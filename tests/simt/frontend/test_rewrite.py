@@ -233,13 +233,14 @@ def test_a_braced_value_is_stored_as_a_whole(source, left):
         assert f"= ::simt::whole<decltype({left})>(" in text
 
 
-@pytest.mark.parametrize("value", ["make_float4(0, 0, 0, 0)", "float4{0, 0, 0, 0}"])
-def test_a_checked_build_stores_vectors_as_a_whole(value):
-    """Is a vector of constants stored at once in a checked build, where it is all that is stored?"""
-    assert f"::simt::whole<decltype(x[i])>( {value});" in rewritten(f"void f() {{ x[i] = {value}; }}", checked=True)
-    assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value}; }}")
-    assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value} + y; }}", checked=True)
-    assert "simt::whole" not in rewritten(f"void f() {{ float4 v = {value}; }}", checked=True)
+@pytest.mark.parametrize("value", ["make_float4(0, 0, 0, 0)", "float4{0, 0, 0, 0}", "float4()"])
+@pytest.mark.parametrize("checked", [False, True])
+def test_vectors_are_stored_as_a_whole(value, checked):
+    """Is a vector of constants stored at once, where it is all that is stored?"""
+    assert f"::simt::whole<decltype(x[i])>( {value});" in rewritten(f"void f() {{ x[i] = {value}; }}", checked=checked)
+    assert "simt::whole" not in rewritten(f"void f() {{ x[i] = {value} + y; }}", checked=checked)
+    assert "simt::whole" not in rewritten(f"void f() {{ float4 v = {value}; }}", checked=checked)
+    assert "simt::whole" not in rewritten("void f() { x[i] = float4(y); }", checked=checked)
 
 
 FUNCTIONS = """__device__ uint4 load(const uint4* p) { return *p; }
