@@ -19,6 +19,9 @@ LEAVES = re.compile(r"\s*\{?\s*(?:return\b[^;]*|continue|break)\s*;")
 RELATION = re.compile(r"(?P<left>[^<>=!?]+?)\s*(?P<relation><=|>=|<|>)\s*(?P<right>[^<>=!?]+)")
 OPPOSITE = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+SIZE = re.compile(r"(?:which has |\()(\d+) elements?\b")
+CALLED = re.compile(r"([A-Za-z_]\w*)\s*\(.*\)")
+CONSTANT = re.compile(r"-?[\d.]+[fuUlL]*|[A-Z][A-Z0-9_]*")
 SPARED = re.compile(r"%|\bmin\b|\bclamp\b")  # a value so made is within its dimension, as far as one can tell
 
 
@@ -52,6 +55,35 @@ def find_untested(message: str, code: Sequence[str], line: int) -> Place | None:
         if found := find(split_index(index), tests, find_assignments(text.body(function))):
             words, about = found
             return Place(words, (about or line,), True, (line,))
+    return None
+
+
+def find_returned_index(message: str, code: Sequence[str], line: int) -> Place | None:
+    """Return the line from which a function of the file returns an index that is past the end; None where the index is
+    no such value, or the function has several values to return.
+    """
+    access, size = ACCESS.search(message), SIZE.search(message)
+    text = Text("\n".join(code))
+    function = text.around(line)
+    if access is None or access[1] or size is None or function is None:
+        return None
+    for index, _ in _find_indices(text, line, access[2]):
+        value, name = _strip(index), ""
+        if NAME.fullmatch(value):
+            made = text.made(value, function)
+            value, name = (_strip(made[0][0]), f"`{value}`, ") if len(made) == 1 else ("", "")
+        called = CALLED.fullmatch(value)
+        helper = text.functions.get(called[1]) if called and closing(value, called.end(1)) == len(value) - 1 else None
+        if helper is None or helper.kernel or helper is function:
+            continue
+        variable = [at for values, at in text.returns(helper) if not all(CONSTANT.fullmatch(one) for one in values)]
+        if len(variable) == 1:
+            at = text.line(variable[0])
+            words = (
+                f"The index, {name}is what `{helper.name}` returns in line {at}. It must be less than {size[1]}, the "
+                f"number of elements of `{access[2]}`."
+            )
+            return Place(words, (at,), True, (line,))
     return None
 
 
@@ -260,7 +292,8 @@ def _explain_below(
 def _explain_part(term: str, part: Test) -> tuple[str, int]:
     """Return that a test is not of the whole term, and its line; 0 for the condition of a loop, which may be right."""
     what = f"The loop in line {part.line} runs while" if part.loop else f"Line {part.line} tests"
-    words = f"{what} `{part.text}`, but the index is `{term}`. Test `{term} {part.relation} {part.right}`."
+    either = ", or change the index" if part.loop else ""  # the loop may be right
+    words = f"{what} `{part.text}`, but the index is `{term}`. Test `{term} {part.relation} {part.right}`{either}."
     return words, 0 if part.loop else part.line
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from grader.source import divergence
-from grader.source.bounds import find_untested
+from grader.source.bounds import find_returned_index, find_untested
 from grader.source.cpp import Text, closing
 from grader.source.divisors import find_zero_divisor
 from grader.source.loops import find_endless_loop
@@ -481,7 +481,7 @@ FINDERS = {
     **dict.fromkeys((Reason.kernel_timeout, Reason.timeout, Reason.build_timeout), (find_endless_loop,)),
     **dict.fromkeys((Reason.barrier_divergence, Reason.warp_divergence), (_find_divergence,)),
     Reason.uninitialized: (_find_unset,),
-    Reason.out_of_bounds: (find_untested,),
+    Reason.out_of_bounds: (find_untested, find_returned_index),
     Reason.division_by_zero: (find_zero_divisor,),
     Reason.stack_overflow: (find_stack_use,),
     Reason.launch_error: (_find_launch_number,),

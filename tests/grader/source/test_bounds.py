@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.source.bounds import find_untested, split_index
+from grader.source.bounds import find_returned_index, find_untested, split_index
 
 KERNEL = """__global__ void k(const float* x, float* y, int n, int C, int H, int W, int total) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -72,7 +72,7 @@ def test_the_parts_of_an_index(index, parts):
             "for (int k = 0; k < W; k += 4)",
             "x[c * W + k + n]",
             40,
-            "The loop in line 5 runs while `k < W`, but the index is `k + n`. Test `k + n < W`.",
+            "The loop in line 5 runs while `k < W`, but the index is `k + n`. Test `k + n < W`, or change the index.",
             6,
         ),
         # one dimension of two
@@ -109,3 +109,31 @@ def test_the_other_half_of_a_test(before, access, element, words, marked):
 )
 def test_no_part_is_named_without_need(before, access):
     assert find(before, access) is None
+
+
+@pytest.mark.parametrize(
+    "returns, access, found",
+    [
+        ("return v * 9;", "bins[find(x[i])]", 3),
+        ("if (v < 0) return -1;\n    return v * 9;", "bins[find(x[i])]", 4),
+        ("if (v < 0) return 2 * v;\n    return v * 9;", "bins[find(x[i])]", None),  # either
+        ("return v * 9;", "bins[find(x[i]) + 1]", None),
+        ("return v * 9;", "bins[b]", 3),
+        ("return v * 9;", "bins[i]", None),
+        ("return MOST;", "bins[b]", None),
+    ],
+)
+def test_an_index_that_a_function_returns(returns, access, found):
+    """Is the line named from which a function returns the index, and none where the index is something else?"""
+    code = f"""
+__device__ int find(float v) {{
+    {returns}
+}}
+__global__ void k(const float* x, int* bins) {{
+    const int i = threadIdx.x, b = find(x[i]);
+    atomicAdd(&{access}, 1);
+}}""".split("\n")
+    message = "Thread (1, 0, 0) of block (0, 0, 0) updates atomically element 16 of `bins`, which has 16 elements: 1"
+    place = find_returned_index(message, code, len(code) - 1)
+    assert (place.lines[0] if place else None) == found
+    assert place is None or ("what `find` returns in line" in place.words and "less than 16" in place.words)
