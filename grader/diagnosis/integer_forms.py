@@ -10,6 +10,9 @@ from grader.source.cpp import Function, Text
 _WHOLE = r"(?:const\s+)?(?:int|long|long\s+long|int32_t|int64_t|unsigned|unsigned\s+int|uint32_t)"
 _ROUNDS = re.compile(r"\(\s*(?:int|long|unsigned|int64_t)\s*\)|__\w*2int\w*|\w*(?:rint|round|floor|ceil|trunc)f?\s*\(")
 _FRACTION = r"(?<![\w.])\d+\.\d*f?(?!\w)"
+# calls that count, or vote on, what their argument is true of: their result is whole whatever is compared in it
+_COUNTS = re.compile(r"__syncthreads_(?:count|and|or)\s*\(.*\)|__(?:ballot|any|all)_sync\s*\(.*\)")
+_COMPARED = re.compile(r"[\w.\[\]()]+\s*(?:[<>!=]=|(?<![<>-])[<>](?![<>]))\s*[\w.\[\]()]+")  # true or false: whole
 _EXCHANGES = r"__shfl|__shared__|atomic|__reduce_|\bcg::|cooperative"
 
 
@@ -26,6 +29,7 @@ def find_cut_fractions(source: str, stores: list[int]) -> list[int]:
         code = text.code.split("\n")
         for made in text.find(rf"\b{_WHOLE}\s+(\w+)\s*=(?!=)([^;,]*)[;,]", kernel):
             value = re.sub(r"\[[^\[\]]*\]", "[]", made[2])
+            value = _COMPARED.sub("", _COUNTS.sub("", value))
             if _ROUNDS.search(value) or not (is_float.search(value) or _adds(text, kernel, made[1], is_float)):
                 continue
             if any(re.search(rf"\]\s*[-+*/]?=[^=].*(?<![\w.]){made[1]}\b(?![^\[]*\])", code[n - 1]) for n in stores):
@@ -91,7 +95,7 @@ def find_kept_sums(source: str, stores: list[int]) -> list[int]:
             continue
         first = r"\bif\s*\(\s*(?:{}|threadIdx\.x(?:\s*[%&]\s*\d+)?)\s*==\s*0\s*\)"
         for made in text.find(r"\b(?:int|unsigned)\s+(?:\w+\s*=[^;]*,\s*)?(\w+)\s*=\s*threadIdx\.x\b", kernel):
-            loops = text.find(rf"\bfor\s*\([^;]*=\s*{made[1]}\s*;", kernel)
+            loops = text.find(rf"\bfor\s*\([^;]*=\s*(?:[^;=]*\+\s*)?{made[1]}\s*;", kernel)
             code = text.code.split("\n")
             for store in stores if loops and text.find(r"\+=", kernel) else ():
                 own = text.around(store)

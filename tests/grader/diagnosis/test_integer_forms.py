@@ -19,6 +19,9 @@ HEAD = "// int8_t\n__global__ void k(const float* x, const int* q, float* y, flo
         ("cut_fractions", "int v = q[0] * n;\ny[0] = v * scale;", []),
         ("cut_fractions", "int s = 0;\nfor (int i = 0; i < n; ++i) s += x[i] * scale;\ny[0] = s;", [3]),
         ("cut_fractions", "const int a = x[0];\ny[0] = scale * a;", [3]),
+        ("cut_fractions", "const int s = __syncthreads_count(n > 0 && x[n] > 0.0f);\ny[0] = s;", []),
+        ("cut_fractions", "int v = x[0] > 0.5f;\ny[0] = v;", []),
+        ("cut_fractions", "int v = x[0] > 0.5f ? scale * 2 : 0;\ny[0] = v;", [3]),
         ("narrow_sums", "int16_t total = 0;\nfor (int i = 0; i < n; ++i) total += q[i];\ny[0] = total;", [3]),
         ("narrow_sums", "short flag = 0;\ny[0] = flag;", []),
         ("unsigned_bytes", "int a = q[0] >> 8 & 0xff;\ny[0] = a;", [3]),
@@ -39,6 +42,11 @@ HEAD = "// int8_t\n__global__ void k(const float* x, const int* q, float* y, flo
             "int t = threadIdx.x;\nfloat s = 0;\nfor (int i = t; i < n; i += 64) s += x[i];\n"
             "s += __shfl_xor_sync(~0u, s, 1);\nif (t == 0) y[0] = s;",
             [],
+        ),
+        (
+            "kept_sums",
+            "int t = threadIdx.x, a = 2;\nfor (int i = a + t; i < n; i += 9) scale += x[i];\nif (t == 0) y[0] = scale;",
+            [5],
         ),
         (
             "kept_sums",
