@@ -82,6 +82,53 @@ def explain_missing_factor(name: str, factor: str, line: int, code: Sequence[str
     )
 
 
+def explain_missing_guard(condition: str, name: str, line: int, until: int, code: Sequence[str]) -> str:
+    """Return that a statement also uses what a thread without an element has in its place.
+
+    until: the line that declares `name` as an element where `condition` holds, and as a constant elsewhere.
+    """
+    made = re.search(rf"(?<![\w.]){name}\s*=[^;]*\?[^;]*:\s*(-?[\w.]+)\s*[;,]", read_line(code, until))
+    fallback = f"`{name}` is {made[1]} there" if made else f"`{name}` has another value there"
+    counts = re.search(r"\batomic(?:Add|Inc)\w*\s*\(", read_line(code, line)) is not None
+    does = "counts it like an element" if counts else "uses it like an element"
+    return (
+        f"Where `{condition}` is false there is no element: {fallback} (line {until}), and line {line} {does}. "
+        f"Let line {line} run only where `{condition}`."
+    )
+
+
+def explain_shifted_index(array: str, too_large: bool, line: int, code: Sequence[str]) -> str:
+    """Return that an index is one too large or too small, and what follows for what is stored or read there."""
+    off, beside = ("large", "after") if too_large else ("small", "before")
+    text = " ".join(read_line(code, line).split())
+    stored = re.search(rf"(?<![\w.]){re.escape(array)}\s*\[[^;]*?\]\s*(?:[-+*/|&^]|<<|>>)?=(?!=)", text)
+    added = re.search(rf"\batomic\w+\s*\(\s*(?:&\s*)?{re.escape(array)}\b", text)
+    words = f"The index of `{array}` in line {line} is one too {off}: each value "
+    if not stored and not added:
+        return f"{words}comes from the element {beside} the one that is needed."
+    words += f"goes to the element {beside} its own."
+    index = re.search(rf"(?<![\w.]){re.escape(array)}\s*\[\s*([a-z_]\w*)\s*\]", text)
+    made = _find_last_setting(index[1], line, code) if index else []
+    if index is None or not made:
+        return words
+    lines = " and ".join(filter(None, [", ".join(f"line {n}" for n in made[:-1]), f"line {made[-1]}"]))
+    return f"{words} Check how `{index[1]}` is computed in {lines}."
+
+
+def _find_last_setting(name: str, line: int, code: Sequence[str]) -> list[int]:
+    """Return the lines above that declare and change a variable of a kernel, at most three; [] if none declares it."""
+    found: list[int] = []
+    for n in range(line - 1, max(0, line - 20), -1):
+        text = read_line(code, n)
+        if re.search(r"__global__|__device__", text):
+            return []
+        if re.search(rf"\b(?:int|int64_t|long|size_t|unsigned|auto)\s[^;()]*(?<![\w.]){name}\s*=(?!=)", text):
+            return [n, *reversed(found)][:3]
+        if re.search(rf"(?<![\w.]){name}\s*[-+*/%]?=(?!=)", text):
+            found.append(n)
+    return []
+
+
 def explain_overwritten(name: str, line: int, until: int, code: Sequence[str]) -> str:
     """Return what follows from a line `until` that overwrites a variable before `line` uses its old value."""
     words = f"Line {until} overwrites `{name}` before line {line} uses its old value."
@@ -146,3 +193,8 @@ def _is_sum(name: str, line: int, code: Sequence[str]) -> bool:
     """Return whether lines above add up a variable."""
     above = "\n".join(code[max(0, line - 30) : line])
     return re.fullmatch(r"\w+", name) is not None and re.search(rf"(?<![\w.]){name}\s*\+=", above) is not None
+
+
+def read_line(code: Sequence[str], line: int) -> str:
+    """Return a line of the file without its comment; empty if there is none of that number."""
+    return code[line - 1].split("//")[0] if 0 < line <= len(code) else ""

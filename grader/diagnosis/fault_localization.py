@@ -168,13 +168,18 @@ class Search:
             one
             for one in self.good
             if one.mutant.kind != "number"
-            or not value_effects.leaves_the_warp(one.mutant.what, one.mutant.needed, one.line, code)
+            or not (
+                value_effects.leaves_the_warp(one.mutant.what, one.mutant.needed, one.line, code)
+                or value_effects.undoes_sharing(one.mutant.what, one.mutant.needed, one.line, code)
+            )
         ]
         if self.birth and not (self.good and self.good[0].passed == self.tested):
             return make_birth_lead(*self.birth, self.source.text)
         if not self.good or (self.good[0].passed < self.tested and _checks_name_a_line(verdict)):
             return None
-        if self.good[0].passed < self.tested and (self._hides_exponent() or self._has_numbers_alone()):
+        if self.good[0].passed < self.tested and (
+            self._hides_exponent() or self._has_numbers_alone() or self._has_few_or_scattered()
+        ):
             return None
         lead = make_lead(self.good, self.tested, verdict, self.source.text)
         return make_birth_lead(*self.birth, self.source.text) if self.birth and lead is None else lead
@@ -195,6 +200,16 @@ class Search:
     def _has_numbers_alone(self) -> bool:
         """Return whether the best candidates only change numbers: with another one, some cases pass by chance."""
         return all(one.mutant.kind == "number" for one in self.good if one.passed == self.good[0].passed)
+
+    def _has_few_or_scattered(self) -> bool:
+        """Return whether the best candidates make less than half of the cases pass, or change several lines.
+
+        A case of few elements passes with many mutants that have nothing to do with the mistake. A barrier may help in
+        several places next to each other.
+        """
+        best = [one for one in self.good if one.passed == self.good[0].passed]
+        lines = {one.line for one in best if one.mutant.kind != "barrier"}
+        return 2 * self.good[0].passed < self.tested or len(lines) > 1
 
     def _find_sources(self) -> list[str]:
         """Return the CUDA sources with kernels that the submission compiles."""

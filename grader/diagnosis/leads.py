@@ -19,10 +19,13 @@ RACES = {Reason.race, Reason.uninitialized, Reason.schedule_dependent, Reason.no
 # What is wrong in a line and what to do, by the kind of the mutant with which the failing cases pass. A kind has
 # several sentences because not every mutant shows all names: make_lead takes the first one for which it knows them.
 SENTENCES: dict[str, tuple[str, ...]] = {
+    "guard": (
+        "Where `{what}` is false there is no element, and line {line} runs there, too, with what line {until} puts in "
+        "the place of one. Let it run only where `{what}`.",
+        "Line {line} also runs for threads that have no element, with what line {until} puts in the place of one.",
+    ),
     "comparison": ("Line {line} tests `{what}` the wrong way round: it needs `{needed}` between the two.",),
     "index": (
-        "The index of `{what}` in line {line} is one too {off}: each value comes from the element {beside} the one "
-        "that is needed.",
         "The index of `{what}` in line {line} is off by one.",
         "An index in line {line} is off by one.",
     ),
@@ -98,6 +101,11 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     "too early": (
         "Line {until} overwrites `{what}` before line {line} uses its old value. Move line {until} below line {line}.",
         "Line {until} overwrites a value before line {line} uses the old one. Move line {until} below line {line}.",
+    ),
+    "own value": (
+        "Line {line} stores a sum that includes `{needed}`, from which `{what}` starts. The sum of what comes before "
+        "`{needed}` is needed. Subtract `{needed}`.",
+        "Line {line} stores a sum that includes the thread's own value. The sum of what comes before it is needed.",
     ),
     "tile start": (
         "`{what}` in line {line} counts from the first element of all, and inside the loop over `{start}` the elements "
@@ -188,7 +196,7 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     """
     code = source.split("\n")
     good = sorted(
-        good,
+        _leave_out_disguises(good),
         key=lambda one: (
             _rank(one, verdict, code), *_distance_to_race(one, verdict), _reads_only(one, verdict, code), one.line
         ),
@@ -214,6 +222,22 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     if kind == "swapped" and len(also) == 1:  # two lines that disagree: each of them may be the wrong one
         until = also[0]
     return Lead(line, until, words, kind, also)
+
+
+def _leave_out_disguises(good: list[Candidate]) -> list[Candidate]:
+    """Return the candidates without those that only keep a statement from running, where leaving it out does as well.
+
+    Such as another variable or number in its condition, with which the condition never holds.
+    """
+    idle = {one.line: one.mutant.what for one in good if one.mutant.kind == "condition"}
+    left_out = {one.line for one in good if one.mutant.kind == "statement"}
+    return [
+        one
+        for one in good
+        if one.mutant.kind not in ("variable", "number")
+        or one.line not in left_out
+        or not re.search(rf"(?<![\w.]){re.escape(one.mutant.what)}(?![\w.])", idle.get(one.line, ""))
+    ]
 
 
 def describe_mistake(
@@ -255,6 +279,12 @@ def describe_mistake(
         and (words := effects.explain_missing_factor(what, best.mutant.needed, line, code))
     ):
         return words
+    if kind == "guard" and len(needs) == 1 and len(whats) == 1 and what:
+        return effects.explain_missing_guard(what, best.mutant.needed, line, until, code)
+    if kind == "index" and len(needs) == 1 and len(whats) == 1 and what:
+        return effects.explain_shifted_index(what, next(iter(needs)) == ONE_LESS, line, code)
+    if kind in ("condition", "statement") and (words := _explain_idle(best, good)):
+        return words
     if kind == "too early" and len(whats) == 1 and what:
         return effects.explain_overwritten(what, line, until, code)
     if kind == "order" and until == line:
@@ -287,6 +317,15 @@ def _explain_value(kind: str, what: str, needs: set[str], line: int, code: Seque
     return ""
 
 
+def _explain_idle(best: Candidate, good: list[Candidate]) -> str:
+    """Return that a statement must not run where its condition holds; empty unless both are known to be in one line."""
+    here = {one.mutant.kind: one.mutant.what for one in good if one.line == best.line}
+    condition, statement = here.get("condition"), here.get("statement")
+    if not condition or not statement or "{" in statement:
+        return ""
+    return f"Line {best.line} runs `{statement}` where `{condition}`, and must not run it there."
+
+
 def _find_twice(best: Candidate, good: list[Candidate]) -> int:
     """Return the other line whose operation applies the same operand as the best candidate's; 0 if not just one."""
     applied = {
@@ -312,8 +351,6 @@ def _name_needed(kind: str, needed: str) -> dict[str, str]:
         value, sign, term = needed.rsplit(" ", 2)  # sum + bias[c]
         value = f"`{value}`" if len(value) <= LONGEST_VALUE else "the value"
         names |= {"apply": APPLY_TO[sign].format(term=f"`{term}`", value=value)}
-    elif kind == "index":
-        names |= {"off": "large", "beside": "after"} if needed == ONE_LESS else {"off": "small", "beside": "before"}
     elif kind == "argument":
         sign, _, name = needed.partition(" ")
         names |= {"apply": APPLY[sign].format(name)}
@@ -341,6 +378,8 @@ def _rank(one: Candidate, verdict: Verdict, code: Sequence[str]) -> int:
         and effects.ends_loop(one.mutant.what, code[one.line - 1])
     ):
         return -1  # a loop that ends too early is said in fewer words than a comparison that lets it run further
+    if one.mutant.kind == "number" and value_effects.is_lane_mask(one.mutant.what, one.mutant.needed, one.line, code):
+        return -1  # a mask with the lane's own bit explains why an index is one too large
     raced = any(stage.reason in RACES for stage in verdict.stages)
     return -1 if raced and one.mutant.kind == "barrier" else KINDS.index(one.mutant.kind)
 

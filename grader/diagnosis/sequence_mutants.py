@@ -40,6 +40,24 @@ class SequenceMutants(SourceMap):
         found = [(copy, line) for name, copy, a, b, line in self.overwritten if name == self.text(i) and a < i < b]
         return found[-1] if found else None
 
+    def find_own_value(self, i: int, variable: Variable) -> str:
+        """Return the variable that a running sum starts from and so includes, where token i stores the sum; else "".
+
+        `int upto = own; … upto += below; … begins[b] = before + upto;` stores an inclusive sum.
+        """
+        own = next((v.name for v in self.visible(i) if v.name == variable.init.strip() and v.kind == variable.kind), "")
+        if not own or variable.kind not in ("int", "float") or self.bracket_around(i):
+            return ""
+        start = i
+        while self.text(start - 1) not in (";", "{", "}"):
+            start -= 1
+        body = self.raw(self.function.start, self.function.end)
+        stored = self.raw(start, i)
+        if not re.search(rf"\b{variable.name}\s*\+=", body) or not re.search(r"\]\s*\+?=(?!=)", stored):
+            return ""
+        used = {self.text(k) for k in range(start, self.semicolon_after(i, self.function.end))}
+        return "" if own in used else own
+
     def find_tile_starts(self, i: int, variable: Variable) -> list[str]:
         """Return the variables of loops over tiles around token i from which an integer may have to be counted.
 

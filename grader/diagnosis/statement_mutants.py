@@ -23,6 +23,7 @@ class StatementMutants(Declarations):
             if number is not None:
                 self.wrap(i, f"{{ if (grader_mutant != {number}) ", end, " }")
             self._limit_to_first_pass(i, end)
+            self._guard(i, end)
         self._add_to_store(i, end)
         self._return_argument(i, end)
         if inside and i in self.protected and not function.barriers:
@@ -38,6 +39,28 @@ class StatementMutants(Declarations):
             number = self.add(i, "first pass", what="` and `".join(names), needed=[variable.name]) if counts else None
             if number is not None:
                 self.wrap(i, f"{{ if (grader_mutant != {number} || {variable.name} == ({variable.init})) ", end, " }")
+
+    def _guard(self, i: int, end: int) -> None:
+        """Run a store or an atomic operation only where what it uses is an element, as `n` in `v = i < n ? x[i] : 0`.
+
+        Not a statement that a warp's lanes must reach together.
+        """
+        text = self.raw(i, end)
+        if not re.search(r"\batomic\w+\s*\(|\]\s*[-+*]?=(?!=)", text) or re.search(r"_sync\s*\(|__sync", text):
+            return
+        words = {t.text for t in self.tokens[i:end] if t.kind == "word"}
+        seen = {v.name for v in self.visible(i)}
+        for variable in self.visible(i):
+            chosen = re.fullmatch(r"(.+?[<>].+?)\?.*\[.*:\s*-?[\w.]+\s*", " ".join(variable.init.split()))
+            if chosen is None or variable.name not in words:
+                continue
+            names = set(re.findall(r"(?<![\w.])[a-z]\w*", chosen[1])) - {"threadIdx", "blockIdx", "blockDim", "gridDim"}
+            until, condition = self.tokens[variable.at].line, chosen[1].strip()
+            if not names <= seen:
+                continue
+            number = self.add(i, "guard", until=until, what=condition, needed=[variable.name])
+            if number is not None:
+                self.wrap(i, f"{{ if (grader_mutant != {number} || ({condition})) ", end, " }")
 
     def _add_bounds_test(self, i: int, end: int) -> None:
         """Add `if (i >= total) return;` after the declaration of the thread's index."""

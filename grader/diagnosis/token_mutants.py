@@ -132,6 +132,8 @@ class TokenMutants(OperatorMutants, SequenceMutants):
             others.append(Substitute(before_it[0], "too early", name, until=before_it[1]))
         for start in self.find_tile_starts(i, variable) if self.function.gpu else ():
             others.append(Substitute(f"({name} - {start})", "tile start", name, f"{name} - {start}"))
+        if own := self.find_own_value(i, variable):
+            others.append(Substitute(f"({name} - {own})", "own value", name, own))
         others += self._find_substitutes(i, variable)
         self._substitute(i, name, others, "*" in variable.kind)
         if variable.kind == "int" and not variable.parameter and self.function.gpu:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from grader.diagnosis.effects import find_arrays_indexed
+from grader.diagnosis.effects import find_arrays_indexed, read_line
 from grader.diagnosis.operator_mutants import ONE_MORE, ROUNDED_UP
 
 EQUAL = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}  # the comparison that differs where both sides are equal
@@ -41,6 +41,31 @@ def leaves_the_warp(number: str, needed: str, line: int, code: Sequence[str]) ->
     return needed.isdigit() and int(needed) >= LANES and _starts_shuffles(number, line, code)
 
 
+def undoes_sharing(number: str, needed: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether a number is the step of a loop that starts at the thread's own element, and 1 is needed.
+
+    With it the first thread takes the elements of all, which mends a sum of which the other threads' parts are lost.
+    """
+    loop = rf"\bfor\s*\([^;]*=([^;]*);[^;]*;[^;]*\+=\s*{re.escape(number)}\s*\)"
+    shared = re.search(loop, read_line(code, line))
+    if shared is None or needed != "1":
+        return False
+    above = "\n".join(code[max(0, line - NEARBY) : line - 1])
+    own = {match[1] for match in re.finditer(r"(?<![\w.])(\w+)\s*=[^=;,]*\bthreadIdx\b", above)} | {"threadIdx"}
+    return not own.isdisjoint(re.findall(r"\w+", shared[1]))
+
+
+def is_lane_mask(number: str, needed: str, line: int, code: Sequence[str]) -> bool:
+    """Return whether a number makes the mask of the lanes up to its own, or before its own, and the other is needed."""
+    values = {one.rstrip("uUlL") for one in (number, needed)}
+    return values == {"1", "2"} and _find_lane_mask(number, line, code) is not None
+
+
+def _find_lane_mask(number: str, line: int, code: Sequence[str]) -> re.Match[str] | None:
+    """Return the match of `(1u << lane) - 1`, with the lane's name."""
+    return re.search(rf"\(\s*{re.escape(number)}\s*<<\s*(\w*lane\w*)\s*\)\s*-\s*1\b", read_line(code, line))
+
+
 def _starts_shuffles(number: str, line: int, code: Sequence[str]) -> bool:
     """Return whether a number is where a loop starts that halves the distance of shuffles."""
     token = rf"(?<![\w.]){re.escape(number)}(?![\w.])"
@@ -51,7 +76,7 @@ def _starts_shuffles(number: str, line: int, code: Sequence[str]) -> bool:
 def explain_number(number: str, needs: Collection[str], line: int, code: Sequence[str]) -> str:
     """Return what a number does, and which one is needed; empty where the mutants that pass do not agree on one."""
     text = read_line(code, line)
-    if words := _explain_start(number, needs, line, code):
+    if words := _explain_start(number, needs, line, code) or _explain_fallback(number, line, code):
         return words
     if len(needs) != 1 or "INFINITY" in (needed := next(iter(needs))):
         return ""
@@ -59,6 +84,12 @@ def explain_number(number: str, needs: Collection[str], line: int, code: Sequenc
     if len(re.findall(token, text)) != 1:
         return f"Line {line} needs {needed} in place of {number}."
     value, wanted = (float(one.rstrip("fuUlL")) for one in (number, needed))
+    if (mask := _find_lane_mask(number, line, code)) and is_lane_mask(number, needed, line, code):
+        has, wants = ("up to its own", "before its own") if value == 2 else ("before its own", "up to its own")
+        return (
+            f"`{mask[0]}` in line {line} has the bits of the lanes {has}, and those of the lanes {wants} are needed. "
+            f"Write `({needed} << {mask[1]}) - 1`."
+        )
     if wanted == 2 * value and _starts_shuffles(number, line, code):
         return (
             f"The first distance in line {line} is {number}, so that each sum takes the values of {2 * value:g} lanes "
@@ -99,6 +130,27 @@ def _explain_start(number: str, needs: Collection[str], line: int, code: Sequenc
     return ""
 
 
+def _explain_fallback(number: str, line: int, code: Sequence[str]) -> str:
+    """Return that a number stands for an element that does not exist; empty for a number that does not.
+
+    Such as 0 in `float v = i < n ? x[i] : 0.0f;`. Which number does no harm there depends on what uses it.
+    """
+    choice = rf"(?<![\w.])(\w+)\s*=\s*([^=;?]+[<>][^;?]+)\?[^;]*\[[^;]*:\s*{re.escape(number)}\s*[;,]"
+    made = re.search(choice, read_line(code, line))
+    if made is None:
+        return ""
+    name, condition = made[1], made[2].strip()
+    for n in range(line + 1, min(line + NEARBY, len(code)) + 1):
+        if re.search(r"__global__|__device__", read_line(code, n)):
+            break
+        if re.search(rf"(?<![\w.]){name}\b", read_line(code, n)):
+            return (
+                f"Where `{condition}` is false there is no element, and line {line} takes {number} in its place. Line "
+                f"{n} uses that like an element, and must leave it out."
+            )
+    return ""
+
+
 def _is_extreme(name: str, function: str, sign: str, code: Sequence[str]) -> bool:
     """Return whether lines set a variable to the larger (max, >) or the smaller (min, <) of itself and a value."""
     text = "\n".join(code)
@@ -123,10 +175,17 @@ def explain_term(what: str, needs: Collection[str], line: int, code: Sequence[st
             f"The loop in line {line} ends where fewer than `{right}` are left, because it tests `{what}`: the last "
             f"ones are never taken. Let it run while `{left} < {head[2].strip()}`."
         )
+    if head and sign == "-" and left in needs:
+        return (
+            f"The loop in line {line} tests `{what}`, and so also runs where `{left} {head[1]} {head[2].strip()}` is "
+            f"false. Let it run while `{left} {head[1]} {head[2].strip()}`."
+        )
     if set(needs) == {f"{left} {REVERSED[sign]} {right}"}:  # as the mutant quotes it
         does, must = ("adds", "subtract") if sign == "+" else ("subtracts", "add")
         to = "to" if sign == "+" else "from"
         return f"Line {line} {does} `{right}` {to} `{left}`, and must {must} it."
+    if sign == "+" and left in needs and (words := _explain_parts(left, right, line, code)):
+        return words
     if sign == "-" and right == "1" and left in needs and set(needs) <= {left, ONE_MORE, f"{left} + 1"}:
         return f"Line {line} subtracts 1 from `{left}`, and the expected values are without that. Use `{left}` alone."
     if left in needs and (arrays := find_arrays_indexed(what, line, code)):
@@ -135,6 +194,27 @@ def explain_term(what: str, needs: Collection[str], line: int, code: Sequence[st
             f"Line {line} {does} `{right}` {to} `{left}` in the index of `{arrays[0]}`, and so takes another element "
             f"than the one it needs. Use `{left}` alone."
         )
+    return ""
+
+
+def _explain_parts(array: str, offset: str, line: int, code: Sequence[str]) -> str:
+    """Return that a shared array has a part for each group of threads, of which the first alone is read; else empty.
+
+    Such as `int* mine = own + threadIdx.x / 32 * bins;` where a later line reads own[b].
+    """
+    name = re.search(rf"\*\s*(?:const\s+)?(\w+)\s*=\s*{array}\s*\+", read_line(code, line))
+    shared = any(re.search(rf"__shared__[^;]*\b{array}\s*\[", one) for one in code[max(0, line - NEARBY) : line])
+    if name is None or not shared or "threadIdx" not in offset:
+        return ""
+    for n in range(line + 1, min(line + NEARBY, len(code)) + 1):
+        text = read_line(code, n)
+        if re.search(r"__global__|__device__", text):
+            break
+        if re.search(rf"(?<![\w.]){array}\s*\[[^\[\]]*\](?!\s*[-+*/]?=(?!=))", text):
+            return (
+                f"`{name[1]}` in line {line} is the threads' own part of `{array}`, and line {n} takes the first part "
+                f"alone. Add up all parts there, or let all threads use `{array}` itself."
+            )
     return ""
 
 
@@ -239,8 +319,3 @@ def find_low_maximum(line: int, code: Sequence[str]) -> tuple[int, str, str] | N
             if _is_extreme(name, "max", ">", code[n - 1 : line]):
                 return n, name, start
     return None
-
-
-def read_line(code: Sequence[str], line: int) -> str:
-    """Return a line of the file without its comment; empty if there is none of that number."""
-    return code[line - 1].split("//")[0] if 0 < line <= len(code) else ""

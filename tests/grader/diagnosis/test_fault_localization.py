@@ -173,6 +173,10 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
             "The argument of `expf` in line 5 lacks a term or a factor. Subtract",
         ),
         ([candidate("barrier")], "between line 5 and line 6. Put a `__syncthreads()` there."),
+        (
+            [candidate("condition", "n > 4"), candidate("statement", "v = 0")],
+            "Line 5 runs `v = 0` where `n > 4`, and must not run it there.",
+        ),
         ([candidate("statement", "a[{}] = b;")], "Line 5 makes the result wrong: `a[{}] = b;`."),
     ],
 )
@@ -227,6 +231,29 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
             "inside the loop over `first` the elements are counted from `first` on. Use `query - first`.",
         ),
         (
+            [leads.Candidate(mutants.Mutant(1, 6, "guard", what="i < n", needed="v"), 6, 5)],
+            "float v = i < n ? x[i] : 0;\natomicAdd(&bins[find(v)], 1);",
+            "Where `i < n` is false there is no element: `v` is 0 there (line 5), and line 6 counts it like an element."
+            " Let line 6 run only where `i < n`.",
+        ),
+        (
+            [candidate("own value", "upto", "own")],
+            "y[i] = upto;",
+            "Line 5 stores a sum that includes `own`, from which `upto` starts.",
+        ),
+        ([candidate("index", "x", operator_mutants.ONE_LESS)], "s += x[k];", "comes from the element after the one"),
+        (
+            [leads.Candidate(mutants.Mutant(1, 7, "index", what="y", needed=operator_mutants.ONE_LESS), 7, 0)],
+            "int place = first[d] + rank;\nplace += lower;\ny[place] = x[i];",
+            "The index of `y` in line 7 is one too large: each value goes to the element after its own. Check how "
+            "`place` is computed in line 5 and line 6.",
+        ),
+        (
+            [candidate("index", "bins", operator_mutants.ONE_MORE)],
+            "atomicAdd(&bins[find(x[i])], 1);",
+            "is one too small: each value goes to the element before its own.",
+        ),
+        (
             [candidate("scale", "sum", "expf(top - new_top)")],
             "sum = sum + expf(x[c] - new_top);",
             "`sum` holds so far is relative to the maximum `top`, and line 5 adds terms relative to `new_top`",
@@ -235,7 +262,8 @@ def test_a_sentence_names_what_the_mutants_agree_on(good, sentence):
 )
 def test_a_sentence_says_what_the_line_does(good, code, sentence):
     """Is it said what follows from the line as it is, and not only what the mutant that passes computes?"""
-    assert sentence in leads.describe_mistake(good[0], good, 5, 6, ["", "", "", "", *code.split("\n")])
+    line, until = (good[0].line, good[0].until) if good[0].line != 5 else (5, 6)
+    assert sentence in leads.describe_mistake(good[0], good, line, until, ["", "", "", "", *code.split("\n")])
 
 
 def test_two_lines_that_disagree_are_both_marked():
@@ -341,3 +369,40 @@ def test_what_two_edits_mend_in_two_ways_is_not_blamed():
     verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
     lead = leads.make_lead([*vague, clear], 1, verdict)
     assert lead is not None and lead.line == 7 and "where it needs `i % C`" in lead.words
+
+
+@pytest.mark.parametrize(
+    "tested, lines, named",
+    [
+        (4, (5,), True),
+        (4, (5, 5), True),
+        (4, (5, 7), False),  # two places that have nothing to do with each other
+        (5, (5,), False),  # most cases still fail
+        (2, (5, 7), True),  # all cases pass
+    ],
+)
+def test_a_mutant_that_mends_some_cases_needs_more_evidence(tested, lines, named):
+    """Is a line with whose mutant only some cases pass left out where they are few, or other lines do as well?"""
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    search: Any = object.__new__(fault_localization.Search)
+    search.source, search.birth, search.tested = types.SimpleNamespace(text=""), None, tested
+    search.good = [
+        leads.Candidate(mutants.Mutant(n, line, "variable", what="w", needed="c"), line, 0, passed=2)
+        for n, line in enumerate(lines)
+    ]
+    assert (search.best_candidate(verdict) is not None) is named
+
+
+def test_a_condition_that_never_holds_is_no_cure():
+    """Is a statement named that must not run, where another variable in its condition keeps it from running?"""
+    good = [
+        leads.Candidate(mutants.Mutant(n, 5, kind, what=what, needed=needed), 5, 0, passed=1)
+        for n, (kind, what, needed) in enumerate(
+            [("variable", "a", "b"), ("number", "15", "16"), ("condition", "a == 15", ""), ("statement", "v = 0", "")]
+        )
+    ]
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    lead = leads.make_lead(good, 1, verdict)
+    assert lead is not None and lead.words.startswith("Line 5 runs `v = 0` where `a == 15`, and must not run it there.")
+    lead = leads.make_lead(good[:3], 1, verdict)
+    assert lead is not None and "uses `a` where it needs `b`" in lead.words

@@ -308,6 +308,50 @@ def test_a_sum_without_a_factor():
     assert same(run(text, x, number), run(wanted, x)) and not same(run(text, x), run(wanted, x))
 
 
+COUNTS = """
+__global__ void k(const float* x, float* y, int n) {
+    const int i = threadIdx.x;
+    const float v = i < n - 3 ? x[i] : 2.0f, own = v;
+    float upto = own;
+    for (int j = 0; j < i; ++j) upto += 10.0f;
+    y[i] = upto + 1.0f;
+    atomicAdd(&y[(int)v], 100.0f);
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::zeros_like(x);
+    k<<<1, x.size(0)>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(0));
+    return y;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "kind, line, what, needed, old, new",
+    [
+        ("guard", 8, "i < n - 3", "v", "atomicAdd(", "if (i < n - 3) atomicAdd("),
+        ("own value", 7, "upto", "own", "upto + 1.0f", "upto - own + 1.0f"),
+    ],
+)
+def test_what_a_thread_adds_of_its_own(kind, line, what, needed, old, new):
+    """Is it offered to leave out threads without an element, and to store the sum of what comes before a thread's own
+    value? Do they give what the edited text gives?
+    """
+    text, made = schema(COUNTS)
+    (one,) = [one for one in made if one.kind == kind]
+    assert (one.line, one.what, one.needed) == (line, what, needed)
+    x = torch.tensor([0.0, 1.0, 1.0, 0.0, 3.0, 3.0, 3.0])
+    wanted = run(COUNTS.replace(old, new), x)
+    assert same(run(text, x, one.number), wanted) and not same(run(text, x), wanted)
+
+
+def test_lanes_that_must_meet_are_not_left_out():
+    """Is no guard offered for what all lanes of a warp call, and none without a value in an element's place?"""
+    source = COUNTS.replace("atomicAdd(&y[(int)v], 100.0f)", "y[i] = __shfl_down_sync(~0u, v, 1)")
+    assert not [one for one in schema(source)[1] if one.kind == "guard"]
+    source = COUNTS.replace("i < n - 3 ? x[i] : 2.0f", "x[i]")
+    assert not [one for one in schema(source)[1] if one.kind == "guard"]
+
+
 TWO_TILES = """
 __device__ float twice(float v) { return v * 2; }
 template <int N>

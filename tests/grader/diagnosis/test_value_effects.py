@@ -52,6 +52,21 @@ def test_a_comparison_is_told_by_the_equal_values(what, needs, says):
         ("1", {"0"}, 1, ["v = n + 1;"], "Line 1 adds 1, and it must add nothing"),
         ("4", {"8"}, 1, ["v = w >> 4;"], "Line 1 shifts by 4 where 8 is needed."),
         ("4", {"8", "5"}, 1, ["v = w >> 4;"], ""),
+        (
+            "0.0f",
+            {"1.0f", "-1.0f"},
+            1,
+            ["const float v = i < n ? x[i] : 0.0f;", "__syncthreads();", "product *= v;"],
+            "Where `i < n` is false there is no element, and line 1 takes 0.0f in its place. Line 3 uses that like an",
+        ),
+        ("0", {"1", "2"}, 1, ["int v = flag ? a[i] : b[0];", "s += v;"], ""),
+        (
+            "2u",
+            {"1u"},
+            1,
+            ["int rank = __popc(same & ((2u << lane) - 1));"],
+            "`(2u << lane) - 1` in line 1 has the bits of the lanes up to its own, and those of the lanes before its",
+        ),
     ],
 )
 def test_a_number_is_told_by_what_it_does(number, needs, line, code, says):
@@ -73,6 +88,7 @@ def test_a_number_is_told_by_what_it_does(number, needs, line, code, says):
             "v = a * w - g + h * k;",
             "adds `h * k` to `a * w - g`, and must sub",
         ),
+        ("i - at", {"i"}, "for (int i = at; i - at < n; i += 8) {", "runs where `i < n` is false. Let it run while `i"),
         ("n - 1", {"n", "one more", "n + 1"}, "v = s / (n - 1);", "Line 1 subtracts 1 from `n`, and the expected"),
     ],
 )
@@ -139,3 +155,33 @@ SHUFFLES = "for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(~0u, sum, d)
 def test_no_shuffle_begins_with_a_whole_warp(number, needed, line, leaves):
     """Is a distance of 32 lanes, which gives each lane its own value and so doubles all sums, not taken for a cure?"""
     assert value_effects.leaves_the_warp(number, needed, 1, [line]) is leaves
+
+
+@pytest.mark.parametrize(
+    "loop, number, needed, undoes",
+    [
+        ("for (int c = own; c < n; c += 32) sum += x[c];", "32", "1", True),
+        ("for (int c = first + own; c < n; c += 32) sum += x[c];", "32", "1", True),
+        ("for (int c = threadIdx.x; c < n; c += 64) sum += x[c];", "64", "1", True),
+        ("for (int c = first; c < n; c += 2) sum += x[c];", "2", "1", False),
+        ("for (int c = own; c < n; c += 32) sum += x[c];", "32", "64", False),
+    ],
+)
+def test_a_step_of_1_is_no_cure_of_a_shared_loop(loop, number, needed, undoes):
+    """Is a step of 1, with which the first thread takes the elements of all, not taken for a cure?"""
+    code = ["const int own = threadIdx.x % 32, first = 4;", loop]
+    assert value_effects.undoes_sharing(number, needed, 2, code) is undoes
+
+
+@pytest.mark.parametrize(
+    "last, says",
+    [
+        ("y[b] = part[b];", "`mine` in line 2 is the threads' own part of `part`, and line 4 takes the first part"),
+        ("part[b] = 0;", ""),
+    ],
+)
+def test_parts_of_which_one_is_read(last, says):
+    """Is it said where parts of a shared array are not added up, and not where no line reads the array?"""
+    code = ["__shared__ int part[64];", "int* mine = part + threadIdx.x / 32 * n;", "atomicAdd(&mine[i], 1);", last]
+    found = value_effects.explain_term("part + threadIdx.x / 32 * n", {"part", "n"}, 2, code)
+    assert found.startswith(says) and bool(found) is bool(says)
