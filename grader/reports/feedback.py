@@ -14,7 +14,7 @@ from grader.reports import predicted, terminal
 from grader.reports.parts import Code, Drawn, Image, Table, Words
 from grader.reports.terminal import clean
 from grader.source import places
-from grader.source.given import find_own_lines
+from grader.source.given import find_own_lines, is_argument
 from grader.source.syntax import split_lines
 from grader.verdict import EXPLANATIONS, Evidence, Outcome, Reason, Stage, Status, Verdict
 
@@ -363,22 +363,25 @@ def excerpt(
     """
     lines = split_lines(source)
     if one.line and 0 < one.line <= len(lines):
-        if own := find_own_lines(source, one.line, given, one.kernel):
-            there = _around(lines, set(), {one.line}, where)
+        own, line = find_own_lines(source, one.line, given, one.kernel), one.line
+        if own and is_argument(stage.message, source, line, own):
+            own, line = None, own.lines[0]
+        if own:
+            there = _around(lines, set(), {line}, where)
             return [
                 Words(moved(own.words, where)),
                 _placed(lines, own, where),
                 Words("The failure appears here:"),
                 there,
             ]
-        marked = {one.line} | {
-            n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - one.line) <= REACH
+        marked = {line} | {
+            n for n in map(int, LINE.findall(stage.message)) if stage.reason in MEETINGS and abs(n - line) <= REACH
         }
         yours = marked - set(given) or marked
-        place = places.find_place(stage, source, one.line)
+        place = places.find_place(stage, source, line)
         reason = [Words(moved(place.words, where))] if place else []
-        if place and all(abs(n - one.line) <= REACH for n in place.lines):
-            seen = {one.line, *(n for n in place.beside if abs(n - one.line) <= REACH)}
+        if place and all(abs(n - line) <= REACH for n in place.lines):
+            seen = {line, *(n for n in place.beside if abs(n - line) <= REACH)}
             return [
                 *reason,
                 _around(lines, set(place.lines) if place.instead else yours | set(place.lines), seen, where),

@@ -59,32 +59,50 @@ def find_untested(message: str, code: Sequence[str], line: int) -> Place | None:
 
 
 def find_returned_index(message: str, code: Sequence[str], line: int) -> Place | None:
-    """Return the line from which a function of the file returns an index that is past the end; None where the index is
-    no such value, or the function has several values to return.
+    """Return the line from which a function of the file returns an index that is past the end, or its limit, which a
+    test before the access compares it with; None where neither is such a value.
     """
     access, size = ACCESS.search(message), SIZE.search(message)
     text = Text("\n".join(code))
     function = text.around(line)
     if access is None or access[1] or size is None or function is None:
         return None
-    for index, _ in _find_indices(text, line, access[2]):
-        value, name = _strip(index), ""
-        if NAME.fullmatch(value):
-            made = text.made(value, function)
-            value, name = (_strip(made[0][0]), f"`{value}`, ") if len(made) == 1 else ("", "")
-        called = CALLED.fullmatch(value)
-        helper = text.functions.get(called[1]) if called and closing(value, called.end(1)) == len(value) - 1 else None
-        if helper is None or helper.kernel or helper is function:
-            continue
-        variable = [at for values, at in text.returns(helper) if not all(CONSTANT.fullmatch(one) for one in values)]
-        if len(variable) == 1:
-            at = text.line(variable[0])
+    for index, at in _find_indices(text, line, access[2]):
+        if found := _find_return(text, function, _strip(index)):
+            name, helper, by = found
             words = (
-                f"The index, {name}is what `{helper.name}` returns in line {at}. It must be less than {size[1]}, the "
-                f"number of elements of `{access[2]}`."
+                f"The index{f', `{name}`,' if name else ''} is what `{helper}` returns in line {by}. It must be less "
+                f"than {size[1]}, the number of elements of `{access[2]}`."
             )
-            return Place(words, (at,), True, (line,))
+            return Place(words, (by,), True, (line,))
+        for test in _find_tests(text, function, at):
+            limit = _find_return(text, function, test.right) if _same(test.left, _strip(index)) else None
+            if limit and test.relation in ("<", "<="):
+                words = (
+                    f"`{test.text}` in line {test.line} is true here, and the index is past the end of `{access[2]}` "
+                    f"all the same: `{limit[0] or test.right}`, which `{limit[1]}` returns in line {limit[2]}, is too "
+                    "large."
+                )
+                return Place(words, (limit[2],), True, (line,))
     return None
+
+
+def _find_return(text: Text, function: Function, value: str) -> tuple[str, str, int] | None:
+    """Return the variable that a value is, or "", the function of the file that returns it, and in which line; None
+    where it is no such value, or several lines may return it.
+    """
+    name = value if NAME.fullmatch(value) else ""
+    if name:
+        made = text.made(name, function)
+        value = _strip(made[0][0]) if len(made) == 1 else ""
+    called = CALLED.fullmatch(value)
+    helper = text.functions.get(called[1]) if called and closing(value, called.end(1)) == len(value) - 1 else None
+    if helper is None or helper.kernel or helper is function:
+        return None
+    returns = text.returns(helper)
+    variable = [at for values, at in returns if not all(CONSTANT.fullmatch(one) for one in values)]
+    chosen = [at for _, at in returns] if len(returns) == 1 else variable
+    return (name, helper.name, text.line(chosen[0])) if len(chosen) == 1 else None
 
 
 def _find_indices(text: Text, line: int, array: str) -> Iterator[tuple[str, int]]:

@@ -52,6 +52,22 @@ def find_own_lines(source: str, line: int, given: Set[int], kernel: str | None) 
     return _explain_calls(text, around, line, calls, caller, given) if calls else None
 
 
+def is_argument(message: str, source: str, line: int, own: Place) -> bool:
+    """Return whether the element that a message names is an argument, passed by value, of a given function.
+
+    A compiler may give the reading of it the line of the function, not of the student's one call. line: of the
+    function. own: from find_own_lines.
+    """
+    array, text = re.search(r"`(\w+)`", message), Text(source)
+    function = text.around(line)
+    if array is None or function is None or len(own.lines) != 1 or own.beside:
+        return False
+    if re.search(r"[*&\[]", text.code[function.head : function.start]):
+        return False
+    code, read = text.code.split("\n"), re.compile(rf"(?<![\w.]){array[1]}\s*\[")
+    return read.search(code[own.lines[0] - 1]) is not None and read.search(code[line - 1]) is None
+
+
 def _find_sources(text: Text, function: Function, line: int) -> set[str]:
     """Return the names that a line uses, and those from which the function computes them."""
     code = text.code.split("\n")[line - 1]

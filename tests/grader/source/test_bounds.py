@@ -120,7 +120,8 @@ def test_no_part_is_named_without_need(before, access):
         ("return v * 9;", "bins[find(x[i]) + 1]", None),
         ("return v * 9;", "bins[b]", 3),
         ("return v * 9;", "bins[i]", None),
-        ("return MOST;", "bins[b]", None),
+        ("return MOST;", "bins[b]", 3),
+        ("if (v < 0) return 0;\n    return MOST;", "bins[b]", None),
     ],
 )
 def test_an_index_that_a_function_returns(returns, access, found):
@@ -137,3 +138,20 @@ __global__ void k(const float* x, int* bins) {{
     place = find_returned_index(message, code, len(code) - 1)
     assert (place.lines[0] if place else None) == found
     assert place is None or ("what `find` returns in line" in place.words and "less than 16" in place.words)
+
+
+@pytest.mark.parametrize(
+    "test, found", [("i < own", 2), ("i <= own", 2), ("i < n", None), ("own < i", None), ("i + 1 < own", None)]
+)
+def test_a_limit_that_a_function_returns(test, found):
+    """Is the line named from which a function returns the limit of an index, where a test before the access uses it?"""
+    code = f"""
+__device__ int count(int n) {{ return PART; }}
+__global__ void k(const int* keys, int* y, int n) {{
+    const int i = threadIdx.x, own = count(n);
+    if ({test}) y[0] = keys[i];
+}}""".split("\n")
+    message = "Thread (1, 0, 0) of block (0, 0, 0) reads element 16 of `keys` (16 elements): 1 element past its end."
+    place = find_returned_index(message, code, len(code) - 1)
+    assert (place.lines[0] if place else None) == found
+    assert place is None or f"`{test}` in line 5 is true here" in place.words

@@ -8,7 +8,8 @@ from grader.diagnosis.fault_localization import Lead
 from grader.paths import KERNELS_REF
 from grader.problems import exercises
 from grader.reports import feedback
-from grader.source.given import find_own_lines
+from grader.source.given import find_own_lines, is_argument
+from grader.source.place import Place
 from grader.verdict import Evidence, Outcome, Reason, Stage, StageName, Status, Submission, Verdict
 
 MEAN = "const float centre = block_sum(sum) / elements;"
@@ -186,3 +187,22 @@ def test_a_given_line_that_uses_nothing_of_the_student_s_is_not_traced(own, says
     given = set(range(1, 20)) - {4, 7}
     found = find_own_lines(text, 5, given, "k")
     assert (found is not None) == says and (found is None or "what it uses comes from your part" in found.words)
+
+
+@pytest.mark.parametrize(
+    "parameter, argument, array, expected",
+    [
+        ("int key", "keys[i]", "keys", True),
+        ("const int* key", "keys[i]", "keys", False),  # a row, of which the function reads an element
+        ("int key", "i", "keys", False),
+        ("int key", "keys[i]", "bins", False),
+    ],
+)
+def test_an_element_that_is_an_argument(parameter, argument, array, expected):
+    """Is the call taken for the line of an access to an element that is an argument, and of no other access?"""
+    given = f"__device__ int find({parameter}) {{ return 1; }}"
+    source = f"{given}\n__global__ void k(int* keys, int i) {{\nfind({argument});\n}}"
+    own = Place("", (3,), True)
+    message = f"Thread (4, 0, 0) of block (0, 0, 0) reads element 4 of `{array}` (1 element)"
+    assert is_argument(message, source, 1, own) is expected
+    assert not is_argument(message, source, 1, Place("", (), True, (3, 4)))
