@@ -10,6 +10,7 @@ from grader.source import divergence
 from grader.source.bounds import find_returned_index, find_untested
 from grader.source.cpp import Text, closing
 from grader.source.divisors import find_zero_divisor
+from grader.source.index_origins import find_same_index, find_unset_index
 from grader.source.loops import find_endless_loop
 from grader.source.place import LOOP, REACH, Place, body_of, join_lines
 from grader.source.recursion import find_stack_use
@@ -481,7 +482,8 @@ FINDERS = {
     **dict.fromkeys((Reason.kernel_timeout, Reason.timeout, Reason.build_timeout), (find_endless_loop,)),
     **dict.fromkeys((Reason.barrier_divergence, Reason.warp_divergence), (_find_divergence,)),
     Reason.uninitialized: (_find_unset,),
-    Reason.out_of_bounds: (find_untested, find_returned_index),
+    Reason.race: (find_same_index,),
+    Reason.out_of_bounds: (find_unset_index, find_untested, find_returned_index),
     Reason.division_by_zero: (find_zero_divisor,),
     Reason.stack_overflow: (find_stack_use,),
     Reason.launch_error: (_find_launch_number,),
