@@ -104,6 +104,19 @@ def remake_cases(path: Path, verdict: Verdict) -> list[SearchCase]:
     return make_search_cases(problem, stage, trials)
 
 
+def leave_own_braces(text: str, given: set[int]) -> set[int]:
+    """Return the given lines without those of a lone } that closes lines of the student's.
+
+    Any } looks like one of the exercise's, and a barrier may be missing after it.
+    """
+    kept, last = set(), False  # whether the last line with code is given
+    for number, line in enumerate(text.split("\n"), 1):
+        if number in given and (last or line.strip() != "}"):
+            kept.add(number)
+        last = number in kept if line.strip() else last
+    return kept
+
+
 class Search:
     """The search in its steps: prepare, run, best_candidate. Each but the last raises WorkerLost.
 
@@ -120,7 +133,7 @@ class Search:
     ):
         self.source = source
         self.worker = MutantWorker(source, start, progress)
-        self.given = exercises.given_lines(source.text, exercise)
+        self.given = leave_own_braces(source.text, exercises.given_lines(source.text, exercise))
         self.tested = 0  # failing cases
         self.strings: list[str] = []
         self.candidates: dict[int, Candidate] = {}

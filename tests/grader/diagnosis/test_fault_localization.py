@@ -406,3 +406,9 @@ def test_a_condition_that_never_holds_is_no_cure():
     assert lead is not None and lead.words.startswith("Line 5 runs `v = 0` where `a == 15`, and must not run it there.")
     lead = leads.make_lead(good[:3], 1, verdict)
     assert lead is not None and "uses `a` where it needs `b`" in lead.words
+
+
+def test_a_brace_that_closes_own_lines_is_not_given():
+    """Is a } taken for given after given lines, and not after lines of the student's?"""
+    text = "if (a) {\n    b();\n}\n\nif (c) {\n    d();\n\n}\ne();"
+    assert fault_localization.leave_own_braces(text, {1, 3, 5, 6, 8, 9}) == {1, 5, 6, 8, 9}
