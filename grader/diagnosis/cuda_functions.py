@@ -211,6 +211,8 @@ class FunctionReader:
         if end < 0 or self.tokens[self.step(i, -1)].kind != "word":
             return False
         inside = [t for t in self.tokens[i + 1 : end] if t.kind not in ("space", "comment")]
+        if any(t.text == ";" for t in inside):  # `if (i < n) …; if (v > 0) …`: two comparisons
+            return False
         after = self.text(self.step(end))
         typed = any(t.text in TYPES | {"const", "torch", "std", "at"} for t in inside)
         plain = all(t.kind in ("word", "number") or t.text in (",", "::") for t in inside)

@@ -25,6 +25,11 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Line {line} also runs for threads that have no element, with what line {until} puts in the place of one.",
     ),
     "comparison": ("Line {line} tests `{what}` the wrong way round: it needs `{needed}` between the two.",),
+    "sign": (
+        "`{what}` in line {line} takes values {side} 0 for 0, and they are needed. Write `{needed}`, and the same "
+        "wherever this is tested.",
+        "Line {line} takes values of one sign for 0, and they are needed. Test whether values are 0.",
+    ),
     "index": (
         "The index of `{what}` in line {line} is off by one.",
         "An index in line {line} is off by one.",
@@ -292,6 +297,8 @@ def describe_mistake(
     names: dict[str, str | int] = {"line": line, "until": until}
     if len(whats) == 1 and what:
         names["what"] = what
+        if kind == "sign":
+            names["side"] = "above" if "<" in what else "below"
         if len(needs) == 1 and best.mutant.needed:
             names |= _name_needed(kind, best.mutant.needed)
     if kind in EXACT and "needed" not in names:

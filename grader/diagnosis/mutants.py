@@ -23,7 +23,7 @@ __all__ = ["BIRTH", "KINDS", "Mutant", "schema"]
 # What a mutant of each kind changes, likeliest first: of two mutants that make equally many cases pass, the one whose
 # kind comes first is reported.
 KINDS = (
-    "guard", "comparison", "index", "variable", "swapped", "first value", "operator", "term", "number", "order",
+    "guard", "comparison", "sign", "index", "variable", "swapped", "first value", "operator", "term", "number", "order",
     "parentheses", "type", "outer index", "first pass", "shared loop", "unused", "function", "bounds test", "barrier",
     "scale", "unscaled", "too early", "own value", "tile start", "argument", "call", "identity", "each value",
     "sum factor", "condition", "statement",

@@ -47,6 +47,7 @@ class OperatorMutants(SourceMap):
             number = self.add(i, "comparison", len(instead) + 2, what=self._quote_operation(i)[0], needed=instead)
             if number is not None:
                 self.after.setdefault(i, []).append(f" grader_edits::{tag}{{{number}}} {token.text}")
+            self._test_for_zero(i)
         elif token.text == "[" and (closing := find_closing(self.tokens, i)) > 0 and self.function.gpu:
             array = self.name_array(before)
             what = "" if array == "0" else array.partition("[")[0]
@@ -55,6 +56,26 @@ class OperatorMutants(SourceMap):
                 self.wrap(after, f"grader_edits::index({number}, {token.line}, {array}, ", self.step(closing, -1), ")")
         elif token.text == "=" or token.text in ("+=", "-="):
             self._regroup(i)
+
+    def _test_for_zero(self, i: int) -> None:
+        """Test `v != 0.0f` in place of `v > 0.0f`, wherever the source has this comparison with 0."""
+        first, last = self.operands(i)
+        sign = self.text(i)
+        if (
+            sign not in ("<", ">")
+            or not self.function.gpu
+            or not 0 <= first < i < last
+            or not self.is_free(first, last)
+        ):
+            return
+        left, right = self.raw(first, i).strip(), self.raw(i + 1, last + 1).strip()
+        if not re.fullmatch(r"0?\.0*f?|0\.0*f?", right) or self.tokens[i].line in self.skip:
+            return
+        what, needed = self._quote_operation(i)[0], f"{' '.join(left.split())} != {right}"
+        if ("zero", sign) not in self.twins:
+            self.twins["zero", sign] = self.add(i, "sign", what=what, needed=[needed] if what else []) or 0
+        if number := self.twins["zero", sign]:
+            self.wrap(first, f"(grader_mutant == {number} ? ({left}) != ({right}) : (", last, "))")
 
     def _quote_operation(self, i: int) -> tuple[str, list[str]]:
         """Return the operation at token i as the student wrote it, and what each of its mutants needs instead.

@@ -149,6 +149,7 @@ def candidate(kind: str, what: str = "", needed: str = "") -> leads.Candidate:
         ),
         ([candidate("operator", "c / n", "c % n")], "Line 5 computes `c / n` where it needs `c % n`."),
         ([candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)], "is left out. Round it up."),
+        ([candidate("sign", "v > 0.0f", "v != 0.0f")], "`v > 0.0f` in line 5 takes values below 0 for 0, and they are"),
         (
             [candidate("operator", "n / 8"), candidate("operator", "n / 8", operator_mutants.ROUNDED_UP)],
             "`n / 8` in line 5 rounds down: what is left over by the division is left out. Round it up.",

@@ -344,6 +344,34 @@ def test_what_a_thread_adds_of_its_own(kind, line, what, needed, old, new):
     assert same(run(text, x, one.number), wanted) and not same(run(text, x), wanted)
 
 
+SIGNS = """
+__global__ void k(const float* x, float* y, int n) {
+    const int i = threadIdx.x;
+    if (i < n) y[i] = 0.0f;
+    const int kept = x[i] > 0.0f;
+    if (kept > 0) y[i] = 1.0f;
+    if (x[i] > 0.0f) y[i] += x[i];
+}
+""" + COUNTS[COUNTS.index("torch::Tensor run") :]
+
+
+def test_a_sign_is_left_out_wherever_it_is_tested():
+    """Does one mutant compare with != in all places that compare a float with 0, and in no other?"""
+    text, made = schema(SIGNS)
+    (one,) = [one for one in made if one.kind == "sign"]
+    assert (one.line, one.what, one.needed) == (5, "x[i] > 0.0f", "x[i] != 0.0f")
+    x = torch.tensor([0.0, 1.0, -2.0, 3.0])
+    assert same(run(text, x, one.number), torch.tensor([0.0, 2.0, -1.0, 4.0])) and not same(
+        run(text, x), run(text, x, one.number)
+    )
+
+
+def test_comparisons_of_two_statements_are_no_template():
+    """Are comparisons mutated of which a first one has a < in brackets, and a later one a >?"""
+    lines = {one.line for one in schema(SIGNS)[1] if one.kind == "comparison"}
+    assert lines == {4, 5, 6, 7}
+
+
 def test_lanes_that_must_meet_are_not_left_out():
     """Is no guard offered for what all lanes of a warp call, and none without a value in an element's place?"""
     source = COUNTS.replace("atomicAdd(&y[(int)v], 100.0f)", "y[i] = __shfl_down_sync(~0u, v, 1)")
