@@ -28,6 +28,7 @@ CHANGE = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)(?P<va
 UPDATE = re.compile(
     r"(?:for\s*\([^{}]*\)\s*)?(?P<name>[A-Za-z_]\w*)\s*\[[^=;]*\]\s*(?P<sign>[-+*/])=(?!=)\s*(?P<value>[^;]*);"
 )
+LAUNCH = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?:<(?!<)[^;]*>)?\s*<<<[^;]*;")
 LEFT_OUT = {
     "+": "nothing adds `{value}` to `{name}`",
     "-": "nothing subtracts `{value}` from `{name}`",
@@ -72,7 +73,7 @@ def find_missing(source: str, verdict: Verdict) -> Missing | None:
         if function is not None:
             by_function.setdefault(function.name, (function, []))[1].append((after, statement))
     found = [
-        (_name(f"`{statement}`", after) + effect, after, lines or _find_gap(text, after))
+        (_name(_quote(statement), after) + effect, after, lines or _find_gap(text, after))
         for function, missing in by_function.values()
         if len(missing) <= MOST_MISSING
         for after, statement in missing
@@ -95,6 +96,12 @@ def _name(statement: str, after: int) -> str:
     return f"The exercise has {statement} after line {after}, and it is missing in your file. "
 
 
+def _quote(statement: str) -> str:
+    """Return a statement as a message quotes it: of a launch, which is long, the kernel's name."""
+    launch = LAUNCH.fullmatch(statement)
+    return f"a launch of `{launch['name']}`" if launch else f"`{statement}`"
+
+
 def _explain(
     text: Text, function: Function, after: int, statement: str, failed: list[Stage], given: Set[int]
 ) -> tuple[str, list[int]]:
@@ -109,6 +116,10 @@ def _explain(
         names = re.findall(r"(\w+)\s*=(?!=)", declared["rest"])
         unknown = [name for name in names if re.search(rf"['‘\"`]{name}['’\"`]", messages)]
         return (f"Put it back: it declares `{unknown[0]}`." if reasons & UNNAMED and unknown else ""), []
+    if launch := LAUNCH.fullmatch(statement):
+        is_launched = re.search(rf"(?<![\w.]){launch['name']}\s*(?:<[^;]*>)?\s*<<<", text.code) is not None
+        explains = not reasons & ELSEWHERE and not is_launched
+        return (f"Put it back: nothing else launches `{launch['name']}`." if explains else ""), []
     is_on_device = _runs_on_device(text, function)
     if guard := GUARD.fullmatch(statement):
         explains = not reasons & ELSEWHERE if is_on_device else Reason.launch_error in reasons

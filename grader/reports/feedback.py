@@ -381,11 +381,9 @@ def excerpt(
         place = places.find_place(stage, source, line)
         reason = [Words(moved(place.words, where))] if place else []
         if place and all(abs(n - line) <= REACH for n in place.lines):
-            seen = {line, *(n for n in place.beside if abs(n - line) <= REACH)}
-            return [
-                *reason,
-                _around(lines, set(place.lines) if place.instead else yours | set(place.lines), seen, where),
-            ]
+            seen = {line, *place.lines, *(n for n in place.beside if abs(n - line) <= REACH)}
+            wrong = set(place.lines) if place.instead else yours | set(place.lines)
+            return [*reason, _around(lines, wrong - set(given) or wrong, seen, where)]
         words, more = suspects.also(stage, source)
         apart = [_only(lines, place.lines)] if place else []
         mine = set() if more or (place and place.instead) else yours

@@ -153,3 +153,20 @@ def test_of_a_deleted_statement_and_a_line_that_mutants_show_one_is_named():
             feedback.failure_parts(verdict_of("softmax", Reason.wrong_values), text, [], lead=lead)
         )
         assert [words for words in ("The lead.", "The exercise has") if words in shown] == named
+
+
+CLEAR = "clear_kernel<<<"
+
+
+def test_a_deleted_launch_is_named():
+    """Is a kernel named that nothing launches, and none of which another launch is left?"""
+    missing, text = find("histogram", Reason.wrong_values, (CLEAR, ""))
+    (after,) = missing.after
+    assert "torch::empty({bins}" in text.split("\n")[after - 1]
+    assert missing.words == (
+        f"The exercise has a launch of `clear_kernel` after line {after}, and it is missing in your file. Put it back: "
+        "nothing else launches `clear_kernel`."
+    )
+    moved = ("const int64_t blocks =", "clear_kernel<<<1, 512>>>(counts.data_ptr<int>(), bins);")
+    assert find("histogram", Reason.wrong_values, (CLEAR, ""), moved)[0] is None
+    assert find("histogram", Reason.compile_error, (CLEAR, ""))[0] is None
