@@ -31,7 +31,8 @@ def find_same_index(message: str, code: Sequence[str], line: int) -> Place | Non
     lines = _find_lines(text, function, name, line) if function and name and not moves else []
     if not lines:
         return None
-    return Place(f"Both threads have the same `{name}`. Check what {join_lines(lines)} compute{_s(lines)}.", (), True)
+    words = f"Both threads have the same `{name}`. Check what {join_lines(lines)} compute{_s(lines)}."
+    return Place(words, tuple(lines) if len(lines) == 1 else (), True)  # of several lines, one alone may be wrong
 
 
 def find_unset_index(message: str, code: Sequence[str], line: int) -> Place | None:
