@@ -18,21 +18,40 @@ MOST_LINES = 3
 
 
 def find_same_index(message: str, code: Sequence[str], line: int) -> Place | None:
-    """Return the lines that compute an index where two threads store at it in one line; None for other races, and where
-    an index is no variable.
+    """Return the lines that compute an index where two threads store at it; None for other races, and where an index
+    is no variable.
     """
     race = SAME_STORE.search(message)
-    if race is None or int(race[2]) != line:
+    if race is None or int(race[2]) > len(code):
         return None
     text = Text("\n".join(code))
     function = text.around(line)
     name = _find_variable(text, line, race[1])
+    if int(race[2]) != line:
+        return _explain_two_stores(text, function, race[1], line, int(race[2]))
     moves = function and text.find(rf"(?<![\w.]){race[1]}\s*(?:\+=|=(?!=))", function)  # then equal indices say nothing
     lines = _find_lines(text, function, name, line) if function and name and not moves else []
     if not lines:
         return None
     words = f"Both threads have the same `{name}`. Check what {join_lines(lines)} compute{_s(lines)}."
     return Place(words, tuple(lines) if len(lines) == 1 else (), True)  # of several lines, one alone may be wrong
+
+
+def _explain_two_stores(text: Text, function: Function | None, array: str, line: int, other: int) -> Place | None:
+    """Return that two lines store at different indices in a kernel's output; None for shared arrays, where a barrier
+    may be what is missing.
+    """
+    if function is None or array not in function.names or other not in text.lines(function):
+        return None
+    stores = [(n, _find_variable(text, n, array)) for n in sorted((line, other))]
+    if not all(name for _, name in stores) or stores[0][1] == stores[1][1]:
+        return None
+    (one, first), (two, second) = stores
+    words = (
+        f"Line {one} stores at `{first}` and line {two} at `{second}`, which are the same element for these threads. "
+        "Check which thread must store it: a barrier would only order the two stores."
+    )
+    return Place(words, (), True, (other,))
 
 
 def find_unset_index(message: str, code: Sequence[str], line: int) -> Place | None:

@@ -34,8 +34,27 @@ def test_an_index_that_two_threads_share(store, says):
     assert (says in place.words and place.lines == ((2,) if "line 2" in says else ())) if says else place is None
 
 
+@pytest.mark.parametrize(
+    "stores, says",
+    [
+        (
+            "y[place] = x[i];\n    if (i > 2) y[i] = 0.0f;",
+            "Line 5 stores at `place` and line 6 at `i`, which are the same",
+        ),
+        ("y[i] = x[i];\n    if (i > 2) y[i] = 0.0f;", ""),
+        ("y[place] = x[i];\n    y[i + 1] = 0.0f;", ""),
+    ],
+)
+def test_two_stores_of_two_indices(stores, says):
+    """Are two indices named that are one element of a kernel's output?"""
+    place = find_same_index(RACE, KERNEL.replace("STORE", stores).split("\n"), 6)
+    assert (says in place.words and not place.lines) if says else place is None
+    shared = KERNEL.replace("STORE", stores).replace("float* y", "float* z")
+    assert find_same_index(RACE, shared.split("\n"), 6) is None
+
+
 def test_another_race_is_left_out():
-    """Is nothing said of two stores in two lines, and of a race with a read?"""
+    """Is nothing said of a line that does not store, and of a race with a read?"""
     code = KERNEL.replace("STORE", "y[place] = x[i];").split("\n")
     assert find_same_index(RACE.replace("line 5", "line 3"), code, 5) is None
     assert find_same_index(RACE.replace("writes element", "reads element"), code, 5) is None
