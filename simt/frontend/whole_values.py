@@ -1,8 +1,8 @@
 """Rewrite `*p = {a, b, c, d};` so that the value is stored as a whole.
 
 For a float4, g++ splits such an assignment into four stores, and nvcc makes one store of 16 bytes. So it does for
-`make_float4`, `float4{…}` and `float4()` of constants. If the value is the result of a function, both compilers make one
-store.
+`make_float4`, `float4{…}` and `float4()` of constants. If the value is the result of a function, both compilers make
+one store.
 """
 
 from __future__ import annotations
