@@ -33,6 +33,11 @@ SIZES = {
         # scores that rise above the bound again and again
         ({"batch_size": 1, "heads": 2, "length": 333, "scale": 8.0}, "file", 333),
     ],
+    # the same forward, and its logarithms; test_fastest_attention_backward.py tests the gradients
+    "attention/fastest_backward": [
+        ({"batch_size": 1, "heads": 2, "length": 333, "causal": True}, "normal", 333),
+        ({"batch_size": 1, "heads": 2, "length": 333, "scale": 8.0}, "file", 333),
+    ],
     "int4_matvec/fastest": [
         # several tiles of rows per block, the last one ragged, and an odd number of groups
         ({"rows": 2003, "columns": 328, "group_size": 128}, "normal", 328),

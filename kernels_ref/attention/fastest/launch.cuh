@@ -26,12 +26,23 @@ static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cu
         constexpr int bytes = STAGES * STAGE_BYTES<D>;
         static_assert(bytes <= 48 << 10, "more must be asked for");
         cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+#if BACKWARD
+        kernel<<<tiles * heads, THREADS, bytes, stream>>>(q, k, v, out, t.lse, length, depth, (int)tiles,
+                                                          scale * 1.44269504088896341f, causal);
+#else
         kernel<<<tiles * heads, THREADS, bytes, stream>>>(q, k, v, out, length, depth, (int)tiles,
                                                           scale * 1.44269504088896341f, causal);
+#endif
     } else {
         if (heads > 65535) return "more than 65,535 heads: a grid has no more rows";
+#if BACKWARD
+        const dim3 blocks((length + simple::ROWS - 1) / simple::ROWS, heads);
+        simple::attention_kernel<D>
+            <<<blocks, simple::ROWS, 0, stream>>>(q, k, v, out, t.lse, length, depth, scale, causal);
+#else
         const dim3 blocks((length + simple::QUERIES - 1) / simple::QUERIES, heads);
         simple::attention_kernel<D><<<blocks, simple::THREADS, 0, stream>>>(q, k, v, out, length, depth, scale, causal);
+#endif
     }
     return message();
 }

@@ -42,7 +42,7 @@ __device__ __forceinline__ void copy_16(unsigned to, const __half* from, bool ex
 #endif
 }
 
-__device__ __forceinline__ void copy_16(unsigned to, const __half* from) {
+__device__ __forceinline__ void copy_16(unsigned to, const void* from) {
 #ifdef AMPERE
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 #endif

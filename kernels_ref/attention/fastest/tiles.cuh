@@ -54,8 +54,54 @@ struct Copies {
     }
 };
 
-// scores (16 M, 16) = queries (16 M, D) times keys (16, D) transposed. keys: the address of this lane's row of the first
-// matrices, which are eight keys, their next eight numbers, and both of the next eight keys.
+// Loads the fragments of 16 M rows of `depth` halves, of which `first` is this warp's first. Zeros follow a row, and
+// rows past the end repeat the last one.
+template <int D>
+__device__ __forceinline__ void load_rows(unsigned (&rows)[M<D>][D / 16][4], const __half* from, int first, int length,
+                                          int depth) {
+    const int lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < M<D>; ++m) {
+#pragma unroll
+        for (int c = 0; c < D / 16; ++c) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int row = min(first + 16 * m + n0 + i % 2 * 8, length - 1), d = 16 * c + two + i / 2 * 8;
+                const __half* const two_halves = from + (int64_t)row * depth + d;
+                rows[m][c][i] = d < depth ? *reinterpret_cast<const unsigned*>(two_halves) : 0;
+            }
+        }
+    }
+}
+
+// Stores what this lane has of a row of sums, r of the two, times a factor.
+template <int D>
+__device__ __forceinline__ void store_row(__half* row, const float (&sums)[D / 8][4], int r, float factor, int depth) {
+#pragma unroll
+    for (int n = 0; n < D / 8; ++n) {
+        const unsigned both = pack(sums[n][2 * r] * factor, sums[n][2 * r + 1] * factor);
+        if (n * 8 < depth) *reinterpret_cast<unsigned*>(row + n * 8 + threadIdx.x % 4 * 2) = both;
+    }
+}
+
+// scores (16 M, 16) += queries (16 M, D) times keys (16, D) transposed. keys: the address of this lane's row of the
+// first matrices, which are eight keys, their next eight numbers, and both of the next eight keys.
+template <int D>
+__device__ __forceinline__ void add_products(float (&scores)[M<D>][2][4], const unsigned (&queries)[M<D>][D / 16][4],
+                                             unsigned keys) {
+#pragma unroll
+    for (int c = 0; c < D / 16; ++c) {
+        unsigned b[4];
+        load_matrices(b, keys ^ c * 32);
+#pragma unroll
+        for (int m = 0; m < M<D>; ++m) {
+            multiply(scores[m][0], queries[m][c], b[0], b[1]);
+            multiply(scores[m][1], queries[m][c], b[2], b[3]);
+        }
+    }
+}
+
+// scores (16 M, 16) = queries (16 M, D) times keys (16, D) transposed.
 template <int D>
 __device__ __forceinline__ void multiply_keys(float (&scores)[M<D>][2][4], const unsigned (&queries)[M<D>][D / 16][4],
                                               unsigned keys) {
@@ -67,16 +113,7 @@ __device__ __forceinline__ void multiply_keys(float (&scores)[M<D>][2][4], const
             for (int i = 0; i < 4; ++i) scores[m][n][i] = 0.0f;
         }
     }
-#pragma unroll
-    for (int c = 0; c < D / 16; ++c) {
-        unsigned b[4];
-        load_matrices(b, keys ^ c * 32);
-#pragma unroll
-        for (int m = 0; m < M<D>; ++m) {
-            multiply(scores[m][0], queries[m][c], b[0], b[1]);
-            multiply(scores[m][1], queries[m][c], b[2], b[3]);
-        }
-    }
+    add_products<D>(scores, queries, keys);
 }
 
 // sums (16 M, D) += weights (16 M, 16) times values (16, D). values: the address of this lane's row of the first
@@ -220,10 +257,18 @@ __device__ __forceinline__ void add_chunk(State<D>& s, float (&scores)[M<D>][2][
 
 // q, k, v, out (heads of all images, length, depth), where depth is at most D and a multiple of 8; zeros fill the rest.
 // A block has QUERIES queries, `tiles` blocks have those of a head. scale: of the exponents of 2.
+#if BACKWARD
+// lse (heads, length): the natural logarithm of the sum of each query's exponentials.
+#endif
 template <int D>
 __global__ void __launch_bounds__(THREADS, BLOCKS)
+#if BACKWARD
+    tiles_kernel(const __half* q, const __half* k, const __half* v, __half* out, float* lse, int length, int depth,
+                 int tiles, float scale, bool causal) {
+#else
     tiles_kernel(const __half* q, const __half* k, const __half* v, __half* out, int length, int depth, int tiles,
                  float scale, bool causal) {
+#endif
 #ifdef AMPERE
     extern __shared__ __align__(256) unsigned char memory[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
@@ -240,18 +285,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
     commit_copies();
 
     unsigned queries[M<D>][D / 16][4];
-#pragma unroll
-    for (int m = 0; m < M<D>; ++m) {
-#pragma unroll
-        for (int c = 0; c < D / 16; ++c) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int row = min(first_query + 16 * m + n0 + i % 2 * 8, length - 1), d = 16 * c + two + i / 2 * 8;
-                const __half* const from = q + head + (int64_t)row * depth + d;
-                queries[m][c][i] = d < depth ? *reinterpret_cast<const unsigned*>(from) : 0;
-            }
-        }
-    }
+    load_rows<D>(queries, q + head, first_query, length, depth);
     // This lane's rows of the first matrices of keys and of values in a tile.
     const int key_row = lane / 16 * 8 + lane % 8, value_row = lane % 16;
     const unsigned key_at = ring + key_row * ROW<D> + swizzled<D>(key_row, lane / 8 % 2) * 16;
@@ -303,13 +337,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
             all += __shfl_xor_sync(0xffffffff, all, 2);
             const int query = first_query + 16 * m + n0 + 8 * r;
             if (query >= length) continue;
-            const float share = 1.0f / all;
-            __half* const row = out + head + (int64_t)query * depth;
-#pragma unroll
-            for (int n = 0; n < D / 8; ++n) {
-                const unsigned both = pack(s.sums[m][n][2 * r] * share, s.sums[m][n][2 * r + 1] * share);
-                if (n * 8 < depth) *reinterpret_cast<unsigned*>(row + n * 8 + two) = both;
-            }
+            store_row<D>(out + head + (int64_t)query * depth, s.sums[m], r, 1.0f / all, depth);
+#if BACKWARD
+            constexpr float LN_2 = 0.693147180559945309f;
+            const int64_t number = (int64_t)(blockIdx.x / tiles) * length + query;
+            if (two == 0) lse[number] = (s.bound[m][r] + log2f(all)) * LN_2;
+#endif
         }
     }
 #endif
