@@ -647,6 +647,9 @@ static bool is_ampere() {
 #endif
 }
 
+// Returns whether the kernels for the tensor cores take heads of this size on this GPU.
+static bool takes_tiles(const Sizes& of) { return of.depth % 8 == 0 && is_ampere(); }
+
 template <int D>
 static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cudaStream_t stream) {
     const auto [heads, length, depth] = of;
@@ -654,7 +657,7 @@ static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cu
                  *v = static_cast<const __half*>(t.v);
     __half* const out = static_cast<__half*>(t.out);
     const float scale = 1.0f / std::sqrt((float)depth);
-    if (depth % 8 == 0 && is_ampere()) {
+    if (takes_tiles(of)) {
         const int64_t tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
         if (tiles * heads > INT_MAX) return "too many queries for one launch";
         const auto kernel = tiles_kernel<D>;

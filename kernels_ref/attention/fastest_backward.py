@@ -546,11 +546,13 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 #endif
 }
 
-constexpr int DOT_THREADS = 256;
-constexpr int PADDING = 64;  // offsets of a head: a multiple of it, so that a tile has as many as it has queries
+constexpr int OFFSETS_THREADS = 256;
+constexpr int KEYS_BLOCKS = 2, QUERIES_BLOCKS = 2;  // of a multiprocessor
+constexpr int PADDING = 64;  // the offsets of a head are a multiple of it: a tile has as many as it has queries
+constexpr float LOG2_E = 1.44269504088896341f;
 
-// All heads of all images: q, k, v, go, gq, gk, gv are (heads, length, depth), where go is the gradient of out, and so
-// on. offsets (heads, padded): what is added to a query's exponents of 2 and to its gradients of probabilities.
+// All heads of all images: q, k, v, go, gq, gk and gv are (heads, length, depth); go is the gradient of out, gq that of
+// q, and so on. offsets (heads, padded): x is added to a query's exponents of 2, y to its gradients of probabilities.
 struct Heads {
     const __half *q, *k, *v, *go;
     __half *gq, *gk, *gv;
@@ -561,15 +563,14 @@ struct Heads {
     bool causal;
 };
 
-constexpr float LOG2_E = 1.44269504088896341f;
-
 // Computes the offsets of each query: minus the binary logarithm of the sum of its exponentials, and minus the product
-// of its rows of out and go, which is subtracted in softmax's backward. A query past the end has a probability of 0.
+// of its rows of out and go, which softmax's backward subtracts. Queries past the end get a probability of 0.
 template <int D>
-__global__ void __launch_bounds__(DOT_THREADS) offsets_kernel(const __half* out, const __half* go, const float* lse,
-                                                              float2* offsets, int length, int depth, int padded) {
-    constexpr int CHUNKS = D / 8, ROWS = DOT_THREADS / CHUNKS;  // of a row, of 16 bytes; of a block
-    const int blocks = (padded + ROWS - 1) / ROWS;  // of a head
+__global__ void __launch_bounds__(OFFSETS_THREADS) offsets_kernel(const __half* out, const __half* go, const float* lse,
+                                                                  float2* offsets, int length, int depth, int padded) {
+    constexpr int CHUNKS = D / 8, ROWS = OFFSETS_THREADS / CHUNKS;  // 16-byte chunks of a row, rows of a block
+    static_assert(PADDING % ROWS == 0, "a block has rows of two heads");
+    const int blocks = padded / ROWS;  // of a head
     const int64_t head = blockIdx.x / blocks;
     const int query = blockIdx.x % blocks * ROWS + threadIdx.x / CHUNKS, d = threadIdx.x % CHUNKS * 8;
     float dot = 0.0f;
@@ -585,12 +586,12 @@ __global__ void __launch_bounds__(DOT_THREADS) offsets_kernel(const __half* out,
     }
 #pragma unroll
     for (int distance = CHUNKS / 2; distance > 0; distance /= 2) dot += __shfl_xor_sync(0xffffffff, dot, distance);
-    if (d > 0 || query >= padded) return;
+    if (d > 0) return;
     const float exponent = query < length ? -lse[head * length + query] * LOG2_E : -INFINITY;
     offsets[head * padded + query] = {exponent, -dot};
 }
 
-// Packs two of 16 columns of 16 M rows each as the first factor of the next product.
+// Packs 16 M rows of 16 numbers as the first factor of a product.
 template <int D>
 __device__ __forceinline__ void pack_weights(unsigned (&weights)[M<D>][4], const float (&numbers)[M<D>][2][4]) {
 #pragma unroll
@@ -602,7 +603,7 @@ __device__ __forceinline__ void pack_weights(unsigned (&weights)[M<D>][4], const
     }
 }
 
-// Turns gradients of probabilities, of which the offset is already subtracted, into those of scores.
+// Turns gradients of probabilities, to which the offsets have been added, into gradients of scores.
 template <int D>
 __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][2][4],
                                                        const float (&probabilities)[M<D>][2][4]) {
@@ -616,38 +617,40 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
-// gk and gv. A block has QUERIES keys and walks over tiles of queries. Scores are transposed, a row of them is a key:
-// so they lie in registers as the products with rows of go and of q take them.
+// Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, a row belongs
+// to a key: so they are in the registers that the products with the rows of go and q read.
 template <int D>
-__global__ void __launch_bounds__(THREADS, BLOCKS) keys_kernel(Heads a) {
+__global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
 #ifdef AMPERE
     extern __shared__ __align__(256) unsigned char memory[];
-    constexpr int RING = STAGES * STAGE_BYTES<D>;  // behind it, the offsets of each tile of queries
+    constexpr int RING = STAGES * STAGE_BYTES<D>;  // the offsets of each tile of queries follow it
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
     const int head_number = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
     const int first_key = tile * QUERIES<D> + warp * 16 * M<D>;
-    const int begin = a.causal ? tile * QUERIES<D> / TILE<D> * TILE<D> : 0;  // no query before it sees a key
+    const int begin = a.causal ? tile * QUERIES<D> / TILE<D> * TILE<D> : 0;  // the first query that sees a key
     const int count = (a.length - begin + TILE<D> - 1) / TILE<D>;
     const int partly = a.causal ? min(QUERIES<D> / TILE<D>, count) : 0;  // tiles whose queries do not see all keys
     const unsigned ring = (unsigned)__cvta_generic_to_shared(memory);
-    const int64_t first_row = head + (int64_t)begin * a.depth;
-    Copies<D> copies(a.q + first_row, a.go + first_row, ring, a.length - begin, a.depth);
-    const float2* offsets = a.offsets + (int64_t)head_number * a.padded + begin + 2 * threadIdx.x;
-    const auto copy_tile = [&](int place) {
-        copies.copy(place, a.depth);
-        if (threadIdx.x < TILE<D> / 2) copy_16(ring + RING + place * TILE<D> * 8 + threadIdx.x * 16, offsets);
-        offsets += TILE<D>;
+    // Begins to copy a tile to a place of the ring. Copies is built each time because registers are scarce.
+    const auto copy_tile = [&](int number, int place) {
+        const int first = begin + number * TILE<D>;
+        const int64_t at = head + (int64_t)first * a.depth;
+        Copies<D>(a.q + at, a.go + at, ring, a.length - first, a.depth).copy(place, a.depth);
+        if (threadIdx.x < TILE<D> / 2) {
+            copy_16(ring + RING + place * TILE<D> * 8 + threadIdx.x * 16,
+                    a.offsets + (int64_t)head_number * a.padded + first + 2 * threadIdx.x);
+        }
     };
-    copy_tile(0);
+    copy_tile(0, 0);
     commit_copies();
-    if (count > 1) copy_tile(1);
+    if (count > 1) copy_tile(1, 1);
     commit_copies();
 
     unsigned keys[M<D>][D / 16][4], values[M<D>][D / 16][4];
     load_rows<D>(keys, a.k + head, first_key, a.length, a.depth);
     load_rows<D>(values, a.v + head, first_key, a.length, a.depth);
-    // This lane's rows of the first matrices of a tile, as they are and transposed. go's rows follow q's.
+    // This lane's rows of the first matrices of a tile, as they are and transposed. The rows of go follow those of q.
     const int row = lane / 16 * 8 + lane % 8, column = lane % 16;
     const unsigned row_at = ring + row * ROW<D> + swizzled<D>(row, lane / 8 % 2) * 16;
     const unsigned column_at = ring + column * ROW<D> + swizzled<D>(column, lane / 16) * 16;
@@ -695,7 +698,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) keys_kernel(Heads a) {
             } else if (number + 1 < count) {
                 wait_for_copies<0>();
                 __syncthreads();  // the next tile is there, and all are done with the one before this one
-                if (number + 2 < count) copy_tile(next_place + 1 == STAGES ? 0 : next_place + 1);
+                if (number + 2 < count) copy_tile(number + 2, next_place + 1 == STAGES ? 0 : next_place + 1);
                 commit_copies();
                 multiply_keys<D>(scores, keys, row_at + next_place * STAGE_BYTES<D>);
             }
@@ -721,9 +724,9 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) keys_kernel(Heads a) {
 #endif
 }
 
-// gq. A block has QUERIES queries and walks over tiles of keys.
+// Computes gq. A block has QUERIES queries and loops over tiles of keys.
 template <int D>
-__global__ void __launch_bounds__(THREADS, BLOCKS) queries_kernel(Heads a) {
+__global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads a) {
 #ifdef AMPERE
     extern __shared__ __align__(256) unsigned char memory[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
@@ -734,10 +737,14 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) queries_kernel(Heads a) {
     const int end = a.causal ? min(a.length, (tile + 1) * QUERIES<D>) : a.length;  // no query sees a key from here on
     const int count = (end + TILE<D> - 1) / TILE<D>;
     const unsigned ring = (unsigned)__cvta_generic_to_shared(memory);
-    Copies<D> copies(a.k + head, a.v + head, ring, a.length, a.depth);
-    copies.copy(0, a.depth);
+    const auto copy_tile = [&](int number, int place) {
+        const int first = number * TILE<D>;
+        const int64_t at = head + (int64_t)first * a.depth;
+        Copies<D>(a.k + at, a.v + at, ring, a.length - first, a.depth).copy(place, a.depth);
+    };
+    copy_tile(0, 0);
     commit_copies();
-    if (count > 1) copies.copy(1, a.depth);
+    if (count > 1) copy_tile(1, 1);
     commit_copies();
 
     unsigned queries[M<D>][D / 16][4], gradients[M<D>][D / 16][4];  // gradients: rows of go
@@ -752,7 +759,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) queries_kernel(Heads a) {
             offsets[m][r] = a.offsets[(int64_t)head_number * a.padded + query];
         }
     }
-    // This lane's rows of the first matrices of a tile, as they are and transposed. Values follow the keys.
+    // This lane's rows of the first matrices of a tile, as they are and transposed. The values follow the keys.
     const int row = lane / 16 * 8 + lane % 8, column = lane % 16;
     const unsigned row_at = ring + row * ROW<D> + swizzled<D>(row, lane / 8 % 2) * 16;
     const unsigned column_at = ring + column * ROW<D> + swizzled<D>(column, lane / 16) * 16;
@@ -795,7 +802,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) queries_kernel(Heads a) {
             } else if (number + 1 < count) {
                 wait_for_copies<0>();
                 __syncthreads();  // the next tile is there, and all are done with the one before this one
-                if (number + 2 < count) copies.copy(next_place + 1 == STAGES ? 0 : next_place + 1, a.depth);
+                if (number + 2 < count) copy_tile(number + 2, next_place + 1 == STAGES ? 0 : next_place + 1);
                 commit_copies();
                 multiply_keys<D>(scores, queries, row_at + next_place * STAGE_BYTES<D>);
             }
@@ -1045,6 +1052,9 @@ static bool is_ampere() {
 #endif
 }
 
+// Returns whether the kernels for the tensor cores take heads of this size on this GPU.
+static bool takes_tiles(const Sizes& of) { return of.depth % 8 == 0 && is_ampere(); }
+
 template <int D>
 static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cudaStream_t stream) {
     const auto [heads, length, depth] = of;
@@ -1052,7 +1062,7 @@ static const char* launch_for(const Tensors& t, const Sizes& of, bool causal, cu
                  *v = static_cast<const __half*>(t.v);
     __half* const out = static_cast<__half*>(t.out);
     const float scale = 1.0f / std::sqrt((float)depth);
-    if (depth % 8 == 0 && is_ampere()) {
+    if (takes_tiles(of)) {
         const int64_t tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
         if (tiles * heads > INT_MAX) return "too many queries for one launch";
         const auto kernel = tiles_kernel<D>;
@@ -1077,9 +1087,6 @@ const char* launch(const Tensors& t, const Sizes& of, bool causal, void* on_stre
     return launch_for<MOST_DEPTH>(t, of, causal, stream);
 }
 
-// Returns whether the tensor cores' kernels take heads of this size on this GPU.
-static bool takes_tiles(const Sizes& of) { return of.depth % 8 == 0 && is_ampere(); }
-
 static int64_t padded(const Sizes& of) { return (of.length + PADDING - 1) / PADDING * PADDING; }
 
 int64_t scratch_floats(const Sizes& of) { return of.heads * padded(of) * 2; }
@@ -1095,11 +1102,11 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
     const float scale = 1.0f / std::sqrt((float)depth);
     if (takes_tiles(of)) {
         const int64_t rows = padded(of), tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
-        constexpr int DOT_ROWS = DOT_THREADS / (D / 8);
-        const int64_t dot_blocks = (rows + DOT_ROWS - 1) / DOT_ROWS * heads;
-        if (std::max(dot_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
+        const int64_t offsets_blocks = rows * (D / 8) / OFFSETS_THREADS * heads;
+        if (std::max(offsets_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
         float2* const offsets = reinterpret_cast<float2*>(t.scratch);
-        offsets_kernel<D><<<dot_blocks, DOT_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
+        offsets_kernel<D>
+            <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
         constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);

@@ -1,6 +1,3 @@
-// Returns whether the tensor cores' kernels take heads of this size on this GPU.
-static bool takes_tiles(const Sizes& of) { return of.depth % 8 == 0 && is_ampere(); }
-
 static int64_t padded(const Sizes& of) { return (of.length + PADDING - 1) / PADDING * PADDING; }
 
 int64_t scratch_floats(const Sizes& of) { return of.heads * padded(of) * 2; }
@@ -16,11 +13,11 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
     const float scale = 1.0f / std::sqrt((float)depth);
     if (takes_tiles(of)) {
         const int64_t rows = padded(of), tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
-        constexpr int DOT_ROWS = DOT_THREADS / (D / 8);
-        const int64_t dot_blocks = (rows + DOT_ROWS - 1) / DOT_ROWS * heads;
-        if (std::max(dot_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
+        const int64_t offsets_blocks = rows * (D / 8) / OFFSETS_THREADS * heads;
+        if (std::max(offsets_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
         float2* const offsets = reinterpret_cast<float2*>(t.scratch);
-        offsets_kernel<D><<<dot_blocks, DOT_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
+        offsets_kernel<D>
+            <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
         constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);
