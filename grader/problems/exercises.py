@@ -216,11 +216,13 @@ def still_empty(text: str) -> str:
 def exercise_of(submission: Path, problem: str, folder: Path | None = None) -> str:
     """Return the exercise that a file answers: problem_backward where its name or its folder's says so.
 
+    So do backward.py and fastest_backward.py in the problem's own folder.
+
     folder: as for contract.read.
     """
     backward = re.compile(rf"(?:^|[^a-zA-Z0-9]){re.escape(problem + BACKWARD)}(?:$|[^a-zA-Z0-9])")
     outer = find_place(submission, folder).parent.name
-    reference = submission.name == "backward.py" and outer == problem
+    reference = outer == problem and re.fullmatch(r"(?:fastest_)?backward(?:_tf32)?\.py", submission.name)
     named = reference or backward.search(submission.stem) or backward.search(outer)
     return problem + BACKWARD if named else problem
 

@@ -461,6 +461,10 @@ def test_upstream_gradients_are_the_seeds():
         ("ada/groupnorm_backwards.py", "groupnorm"),
         ("ada/backward.py", "groupnorm"),
         ("kernels_ref/groupnorm/backward.py", "groupnorm_backward"),
+        ("kernels_ref/groupnorm/fastest_backward.py", "groupnorm_backward"),
+        ("kernels_ref/groupnorm/fastest_backward_tf32.py", "groupnorm_backward"),
+        ("kernels_ref/groupnorm/fastest.py", "groupnorm"),
+        ("ada/fastest_backward.py", "groupnorm"),
         ("kernels_ref/groupnorm/solution.py", "groupnorm"),
     ],
 )
