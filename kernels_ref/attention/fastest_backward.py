@@ -617,6 +617,8 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
+// The lambdas of both kernels are always inlined: called, they would have the arrays that they share in memory.
+
 // Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, a row belongs
 // to a key: so they are in the registers that the products with the rows of go and q read.
 template <int D>
@@ -633,7 +635,7 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
     const int partly = a.causal ? min(QUERIES<D> / TILE<D>, count) : 0;  // tiles whose queries do not see all keys
     const unsigned ring = (unsigned)__cvta_generic_to_shared(memory);
     // Begins to copy a tile to a place of the ring. Copies is built each time because registers are scarce.
-    const auto copy_tile = [&](int number, int place) {
+    const auto copy_tile = [&](int number, int place) __attribute__((always_inline)) {
         const int first = begin + number * TILE<D>;
         const int64_t at = head + (int64_t)first * a.depth;
         Copies<D>(a.q + at, a.go + at, ring, a.length - first, a.depth).copy(place, a.depth);
@@ -663,9 +665,10 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
     multiply_keys<D>(scores, keys, row_at);
 
     int number = 0, place = 0;
-    const auto add_tile = [&](auto masked) {
+    const auto add_tile = [&](auto masked) __attribute__((always_inline)) {
         const int next_place = place + 1 == STAGES ? 0 : place + 1;
         const unsigned rows = row_at + place * STAGE_BYTES<D>, columns = column_at + place * STAGE_BYTES<D>;
+        const int distance = begin + number * TILE<D> + two - first_key - n0;  // of the lane's first query and key
         const float4* const two_offsets = reinterpret_cast<const float4*>(memory + RING + place * TILE<D> * 8);
 #pragma unroll
         for (int chunk = 0; chunk < TILE<D> / CHUNK; ++chunk) {
@@ -681,9 +684,8 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
                     for (int i = 0; i < 4; ++i) {
                         slopes[m][n][i] = i % 2 ? offset.w : offset.y;
                         scores[m][n][i] = __fmaf_rn(scores[m][n][i], scale, i % 2 ? offset.z : offset.x);
-                        const int query = begin + number * TILE<D> + chunk * CHUNK + n * 8 + two + i % 2;
-                        const int key = first_key + 16 * m + n0 + i / 2 * 8;
-                        if (masked.value && query < key) scores[m][n][i] = -INFINITY;
+                        const int query = chunk * CHUNK + n * 8 + i % 2, key = 16 * m + i / 2 * 8;  // after them
+                        if (masked.value && query + distance < key) scores[m][n][i] = -INFINITY;
                         scores[m][n][i] = power(scores[m][n][i]);
                     }
                 }
@@ -737,7 +739,7 @@ __global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads 
     const int end = a.causal ? min(a.length, (tile + 1) * QUERIES<D>) : a.length;  // no query sees a key from here on
     const int count = (end + TILE<D> - 1) / TILE<D>;
     const unsigned ring = (unsigned)__cvta_generic_to_shared(memory);
-    const auto copy_tile = [&](int number, int place) {
+    const auto copy_tile = [&](int number, int place) __attribute__((always_inline)) {
         const int first = number * TILE<D>;
         const int64_t at = head + (int64_t)first * a.depth;
         Copies<D>(a.k + at, a.v + at, ring, a.length - first, a.depth).copy(place, a.depth);
@@ -774,7 +776,7 @@ __global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads 
     // The tiles of which all keys are seen by all queries of the block come first: barriers are met in the same order.
     const int seen = a.causal ? min(a.length, tile * QUERIES<D> + 1) : a.length, whole = min(seen / TILE<D>, count);
     int number = 0, place = 0;
-    const auto add_tile = [&](auto masked) {
+    const auto add_tile = [&](auto masked) __attribute__((always_inline)) {
         const int next_place = place + 1 == STAGES ? 0 : place + 1;
         const unsigned rows = row_at + place * STAGE_BYTES<D>, columns = column_at + place * STAGE_BYTES<D>;
 #pragma unroll
@@ -1111,7 +1113,8 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
         constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
-        const auto keys = keys_kernel<D>, queries = queries_kernel<D>;
+        const auto keys = keys_kernel<D>;
+        const auto queries = queries_kernel<D>;
         cudaFuncSetAttribute(keys, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
         cudaFuncSetAttribute(queries, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
         cudaFuncSetAttribute(keys, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

@@ -22,7 +22,8 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
         constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
-        const auto keys = keys_kernel<D>, queries = queries_kernel<D>;
+        const auto keys = keys_kernel<D>;
+        const auto queries = queries_kernel<D>;
         cudaFuncSetAttribute(keys, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
         cudaFuncSetAttribute(queries, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
         cudaFuncSetAttribute(keys, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
