@@ -172,7 +172,8 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
     return two;
 }
 
-constexpr int WARPS = 4, THREADS = 32 * WARPS;
+constexpr int WARPS = 4;
+constexpr int THREADS = 32 * WARPS;
 constexpr int CHUNK = 16;                                    // keys whose scores a warp has at a time
 constexpr int BLOCKS = 2;                                    // of a multiprocessor
 constexpr int STAGES = 3;                                    // tiles of the ring

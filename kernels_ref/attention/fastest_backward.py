@@ -2,25 +2,25 @@
 # ../shared/head.py.in, fastest/binding.cpp, fastest/arguments.h, fastest/tensor_cores.cuh, fastest/tiles.cuh,
 # fastest/tiles_backward.cuh, fastest/simple_backward.cuh, backward.py, fastest/launch.cuh, ../shared/launch_result.cuh,
 # fastest/launch_backward.cuh, fastest/model.py.in.
-"""attention with its backward, fastest version: all products of backward are on the tensor cores.
+"""attention with its backward, fastest version: the tensor cores compute all products of backward.
 
-Forward is fastest.py's and leaves the logarithm of each query's sum of exponentials, too. Backward (see backward.py for
-the formulas) computes probabilities from it a second time, 16 rows and 16 columns at a time, and multiplies them at
-once: no tile of them goes to memory. Two kernels each walk over tiles of the other side, as forward does:
+Forward is that of fastest.py; it also stores the logarithm of each query's sum of exponentials. From these, backward
+(see backward.py for the formulas) computes the probabilities again, 16 rows and 16 columns at a time, and multiplies
+them at once: they never go to memory. Two kernels loop over tiles of the other side, as forward does:
 
-- keys_kernel, for gk and gv: a warp has 32 keys (heads of up to 64) with their gradients in registers, and reads tiles
-  of q and go. Its scores are transposed, k q^T: as the tensor cores leave them, they are the first factor of the
-  products with go and q, without a way through shared memory.
-- queries_kernel, for gq: a warp has 32 queries and reads tiles of k and v.
+- keys_kernel computes gk and gv. A warp has 32 keys (heads of up to 64), keeps their gradients in registers, and reads
+  tiles of q and go. The scores are transposed, k q^T: the registers in which the tensor cores leave them are those that
+  the products with go and q read, so that no probability goes through shared memory.
+- queries_kernel computes gq. A warp has 32 queries and reads tiles of k and v.
 
-Each kernel computes the scores for itself: 7 products instead of 5, but each sum lies in one thread. No atomics, the
-same bits each time. While a warp's exponentials are computed, the product of go and v works, and the scores of the next
-16 rows while the gradients of the scores are: what does not depend on each other is mixed by the compiler.
+Both kernels compute the scores: 7 products instead of 5. In return one thread computes each sum: no atomics, and the
+same bits each time. The exponentials of a warp do not depend on its product of go and v, nor the gradients of its
+scores on the scores of the next 16 rows: the compiler mixes their instructions.
 
-A first kernel computes for each query what softmax's backward subtracts, the sum over go * out. The product of go and v
-starts from minus that sum, where it would start from 0.
+A first kernel computes for each query the sum over go * out, which softmax's backward subtracts. The product of go and
+v starts from minus that sum instead of 0.
 
-GPUs before Ampere, and heads whose size is no multiple of 8, run backward.py's kernels.
+GPUs before Ampere, and heads whose size is no multiple of 8, run the kernels of backward.py.
 
 Bought: not measured yet on a GPU.
 """
@@ -205,7 +205,8 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
     return two;
 }
 
-constexpr int WARPS = 4, THREADS = 32 * WARPS;
+constexpr int WARPS = 4;
+constexpr int THREADS = 32 * WARPS;
 constexpr int CHUNK = 16;                                    // keys whose scores a warp has at a time
 constexpr int BLOCKS = 2;                                    // of a multiprocessor
 constexpr int STAGES = 3;                                    // tiles of the ring
@@ -547,7 +548,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 
 constexpr int OFFSETS_THREADS = 256;
-constexpr int KEYS_BLOCKS = 2, QUERIES_BLOCKS = 2;  // of a multiprocessor
+constexpr int KEYS_BLOCKS = 2;     // of a multiprocessor, in keys_kernel
+constexpr int QUERIES_BLOCKS = 2;  // the same in queries_kernel
 constexpr int PADDING = 64;  // the offsets of a head are a multiple of it: a tile has as many as it has queries
 constexpr float LOG2_E = 1.44269504088896341f;
 
@@ -617,15 +619,17 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
-// The lambdas of both kernels are always inlined: called, they would have the arrays that they share in memory.
+// The lambdas of the kernels are always inlined. A call would need in memory the arrays that they share with the kernel.
 
-// Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, a row belongs
-// to a key: so they are in the registers that the products with the rows of go and q read.
+// Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, each row
+// belongs to a key: so they are in the registers that the products with the rows of go and q read.
 template <int D>
 __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
 #ifdef AMPERE
     extern __shared__ __align__(256) unsigned char memory[];
-    constexpr int RING = STAGES * STAGE_BYTES<D>;  // the offsets of each tile of queries follow it
+    // Places for the offsets of two tiles follow the ring. All warps have read those of a tile before the barrier after
+    // which the copies of the tile after the next one begin.
+    constexpr int RING = STAGES * STAGE_BYTES<D>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
     const int head_number = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
@@ -640,7 +644,7 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
         const int64_t at = head + (int64_t)first * a.depth;
         Copies<D>(a.q + at, a.go + at, ring, a.length - first, a.depth).copy(place, a.depth);
         if (threadIdx.x < TILE<D> / 2) {
-            copy_16(ring + RING + place * TILE<D> * 8 + threadIdx.x * 16,
+            copy_16(ring + RING + number % 2 * TILE<D> * 8 + threadIdx.x * 16,
                     a.offsets + (int64_t)head_number * a.padded + first + 2 * threadIdx.x);
         }
     };
@@ -669,7 +673,7 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
         const int next_place = place + 1 == STAGES ? 0 : place + 1;
         const unsigned rows = row_at + place * STAGE_BYTES<D>, columns = column_at + place * STAGE_BYTES<D>;
         const int distance = begin + number * TILE<D> + two - first_key - n0;  // of the lane's first query and key
-        const float4* const two_offsets = reinterpret_cast<const float4*>(memory + RING + place * TILE<D> * 8);
+        const float4* const two_offsets = reinterpret_cast<const float4*>(memory + RING + number % 2 * TILE<D> * 8);
 #pragma unroll
         for (int chunk = 0; chunk < TILE<D> / CHUNK; ++chunk) {
             const int at = chunk * CHUNK * ROW<D>;
@@ -1111,7 +1115,7 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
             <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
-        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);
+        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + 2 * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
         const auto keys = keys_kernel<D>;
         const auto queries = queries_kernel<D>;
@@ -1149,7 +1153,7 @@ kernels = load_inline(
 
 
 class Attention(torch.autograd.Function):
-    """The function that autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
+    """What autograd calls: forward saves what backward reads, backward returns one gradient per argument."""
 
     @staticmethod
     def forward(ctx, q, k, v, causal):

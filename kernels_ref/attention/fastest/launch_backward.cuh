@@ -20,7 +20,7 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
             <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
-        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + STAGES * TILE<D> * (int)sizeof(float2);
+        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + 2 * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
         const auto keys = keys_kernel<D>;
         const auto queries = queries_kernel<D>;

@@ -1,5 +1,6 @@
 constexpr int OFFSETS_THREADS = 256;
-constexpr int KEYS_BLOCKS = 2, QUERIES_BLOCKS = 2;  // of a multiprocessor
+constexpr int KEYS_BLOCKS = 2;     // of a multiprocessor, in keys_kernel
+constexpr int QUERIES_BLOCKS = 2;  // the same in queries_kernel
 constexpr int PADDING = 64;  // the offsets of a head are a multiple of it: a tile has as many as it has queries
 constexpr float LOG2_E = 1.44269504088896341f;
 
@@ -69,15 +70,17 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
-// The lambdas of both kernels are always inlined: called, they would have the arrays that they share in memory.
+// The lambdas of the kernels are always inlined. A call would need in memory the arrays that they share with the kernel.
 
-// Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, a row belongs
-// to a key: so they are in the registers that the products with the rows of go and q read.
+// Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, each row
+// belongs to a key: so they are in the registers that the products with the rows of go and q read.
 template <int D>
 __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
 #ifdef AMPERE
     extern __shared__ __align__(256) unsigned char memory[];
-    constexpr int RING = STAGES * STAGE_BYTES<D>;  // the offsets of each tile of queries follow it
+    // Places for the offsets of two tiles follow the ring. All warps have read those of a tile before the barrier after
+    // which the copies of the tile after the next one begin.
+    constexpr int RING = STAGES * STAGE_BYTES<D>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
     const int head_number = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
@@ -92,7 +95,7 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
         const int64_t at = head + (int64_t)first * a.depth;
         Copies<D>(a.q + at, a.go + at, ring, a.length - first, a.depth).copy(place, a.depth);
         if (threadIdx.x < TILE<D> / 2) {
-            copy_16(ring + RING + place * TILE<D> * 8 + threadIdx.x * 16,
+            copy_16(ring + RING + number % 2 * TILE<D> * 8 + threadIdx.x * 16,
                     a.offsets + (int64_t)head_number * a.padded + first + 2 * threadIdx.x);
         }
     };
@@ -121,7 +124,7 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
         const int next_place = place + 1 == STAGES ? 0 : place + 1;
         const unsigned rows = row_at + place * STAGE_BYTES<D>, columns = column_at + place * STAGE_BYTES<D>;
         const int distance = begin + number * TILE<D> + two - first_key - n0;  // of the lane's first query and key
-        const float4* const two_offsets = reinterpret_cast<const float4*>(memory + RING + place * TILE<D> * 8);
+        const float4* const two_offsets = reinterpret_cast<const float4*>(memory + RING + number % 2 * TILE<D> * 8);
 #pragma unroll
         for (int chunk = 0; chunk < TILE<D> / CHUNK; ++chunk) {
             const int at = chunk * CHUNK * ROW<D>;
