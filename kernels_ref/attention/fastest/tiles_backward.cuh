@@ -155,9 +155,9 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
             } else if (number + 1 < count) {
                 wait_for_copies<0>();
                 __syncthreads();  // the next tile is there, and all are done with the one before this one
+                multiply_keys<D>(scores, keys, row_at + next_place * STAGE_BYTES<D>);
                 if (number + 2 < count) copy_tile(number + 2, next_place + 1 == STAGES ? 0 : next_place + 1);
                 commit_copies();
-                multiply_keys<D>(scores, keys, row_at + next_place * STAGE_BYTES<D>);
             }
             multiply_values<D>(gk, weights, columns + at);
         }
@@ -259,9 +259,9 @@ __global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads 
             } else if (number + 1 < count) {
                 wait_for_copies<0>();
                 __syncthreads();  // the next tile is there, and all are done with the one before this one
+                multiply_keys<D>(scores, queries, row_at + next_place * STAGE_BYTES<D>);
                 if (number + 2 < count) copy_tile(number + 2, next_place + 1 == STAGES ? 0 : next_place + 1);
                 commit_copies();
-                multiply_keys<D>(scores, queries, row_at + next_place * STAGE_BYTES<D>);
             }
             multiply_probabilities<D>(slopes, probabilities);
             pack_weights<D>(weights, slopes);
