@@ -4,7 +4,8 @@
                                                       data/aims/NAME.json
     python benchmarks/timing/aims.py [--readme]       print the table of the data files; --readme also publishes it
 
-The aims are ratios: our time over that of the best function beside it. A scan is compared with a copy of the same
+The aims are ratios: our time over that of the best function beside it; the result must be in the problem's precision
+class, or not much less exact than that function's. A scan is compared with a copy of the same
 vector, which moves the same bytes, and CUB's with it. The exit status is 1 if an aim is missed.
 """
 
@@ -25,7 +26,8 @@ from benchmarks.publish.tables import make_table_with_source, show_table, write_
 
 FOLDER = DATA_FOLDER / "aims"
 LEFT_OUT = "step,reference,compile,channels_last,tf32,launches"
-HEADS = ["", "ours, ms", "largest error", "beside it", "ms", "ours / beside", "aim", "kept"]
+HEADS = ["", "ours, ms", "largest error", "beside it", "ms", "largest error", "ours / beside", "aim", "kept"]
+LESS_EXACT = 2.0  # our error may be this many times that of the function beside it, or is within the precision class
 LAST_STEP = "kernels_ref/histogram/steps/05_copies_per_lane.py"  # histogram has no other fastest file
 
 
@@ -88,9 +90,12 @@ def compare(run: Run, made: dict) -> tuple[list[str], bool]:
     ours = min((row for row in timed if row["kind"] in ("beside", "submission")), key=lambda row: row["ms"])
     best = min((row for row in timed if run.beside in row["name"]), key=lambda row: row["ms"])
     ratio = ours["ms"] / best["ms"]
-    kept = ratio <= run.most and ours["in_class"]
+    # torch's own fused attention is in no class either: its gradients are those of a rounded result.
+    exact = ours["in_class"] or ours["error"] <= LESS_EXACT * best["error"]
     cells = [run.what, f"{ours['ms']:.4g}", f"{ours['error']:.1e}", best["name"].removeprefix("anchor: ")]
-    return [*cells, f"{best['ms']:.4g}", f"{ratio:.2f}", f"{run.most:.2f}", "yes" if kept else "no"], kept
+    cells += [f"{best['ms']:.4g}", f"{best['error']:.1e}", f"{ratio:.2f}", f"{run.most:.2f}"]
+    kept = ratio <= run.most and exact
+    return [*cells, "yes" if kept else "no"], kept
 
 
 def compare_cub(made: dict) -> str:

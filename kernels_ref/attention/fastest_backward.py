@@ -6,14 +6,14 @@
 
 Forward is that of fastest.py; it also stores the logarithm of each query's sum of exponentials. From these, backward
 (see backward.py for the formulas) computes the probabilities again, 16 rows and 16 columns at a time, and multiplies
-them at once: they never go to memory. Two kernels loop over tiles of the other side, as forward does:
+them at once: they never go to memory. The blocks of one kernel loop over tiles of the other side, as forward does:
 
-- keys_kernel computes gk and gv. A warp has 32 keys (heads of up to 64), keeps their gradients in registers, and reads
+- One half computes gk and gv. A warp has 32 keys (heads of up to 64), keeps their gradients in registers, and reads
   tiles of q and go. The scores are transposed, k q^T: the registers in which the tensor cores leave them are those that
   the products with go and q read, so that no probability goes through shared memory.
-- queries_kernel computes gq. A warp has 32 queries and reads tiles of k and v.
+- The other half computes gq. A warp has 32 queries and reads tiles of k and v.
 
-Both kernels compute the scores: 7 products instead of 5. In return one thread computes each sum: no atomics, and the
+Both halves compute the scores: 7 products instead of 5. In return one thread computes each sum: no atomics, and the
 same bits each time. The exponentials of a warp do not depend on its product of go and v, nor the gradients of its
 scores on the scores of the next 16 rows: the compiler mixes their instructions.
 
@@ -548,8 +548,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 
 constexpr int OFFSETS_THREADS = 256;
-constexpr int KEYS_BLOCKS = 2;     // of a multiprocessor, in keys_kernel
-constexpr int QUERIES_BLOCKS = 2;  // the same in queries_kernel
+constexpr int GRADIENT_BLOCKS = 2;  // of a multiprocessor, in gradients_kernel
 constexpr int PADDING = 64;  // the offsets of a head are a multiple of it: a tile has as many as it has queries
 constexpr float LOG2_E = 1.44269504088896341f;
 
@@ -619,19 +618,18 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
-// The lambdas of the kernels are always inlined. A call would need in memory the arrays that they share with the kernel.
+// The lambdas of these functions are always inlined. A call would need in memory the arrays that they share with the function.
 
 // Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, each row
 // belongs to a key: so they are in the registers that the products with the rows of go and q read.
+// block: its number among those for keys.
 template <int D>
-__global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
-#ifdef AMPERE
-    extern __shared__ __align__(256) unsigned char memory[];
+__device__ __forceinline__ void compute_key_gradients(const Heads& a, int block, const unsigned char* memory) {
     // Places for the offsets of two tiles follow the ring. All warps have read those of a tile before the barrier after
     // which the copies of the tile after the next one begin.
     constexpr int RING = STAGES * STAGE_BYTES<D>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
-    const int head_number = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
+    const int head_number = block / a.tiles, tile = block % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
     const int first_key = tile * QUERIES<D> + warp * 16 * M<D>;
     const int begin = a.causal ? tile * QUERIES<D> / TILE<D> * TILE<D> : 0;  // the first query that sees a key
@@ -727,16 +725,14 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
             store_row<D>(a.gv + head + (int64_t)key * a.depth, gv[m], r, 1.0f, a.depth);
         }
     }
-#endif
 }
 
 // Computes gq. A block has QUERIES queries and loops over tiles of keys.
+// block: its number among those for queries.
 template <int D>
-__global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads a) {
-#ifdef AMPERE
-    extern __shared__ __align__(256) unsigned char memory[];
+__device__ __forceinline__ void compute_query_gradients(const Heads& a, int block, const unsigned char* memory) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
-    const int head_number = blockIdx.x / a.tiles, order = blockIdx.x % a.tiles;
+    const int head_number = block / a.tiles, order = block % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
     const int tile = a.causal ? a.tiles - 1 - order : order;
     const int first_query = tile * QUERIES<D> + warp * 16 * M<D>;
@@ -830,6 +826,20 @@ __global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads 
             const int query = first_query + 16 * m + n0 + 8 * r;
             if (query < a.length) store_row<D>(a.gq + head + (int64_t)query * a.depth, gq[m], r, a.scale, a.depth);
         }
+    }
+}
+
+// Computes gk and gv in the first half of the blocks, and gq in the second: one launch, so that no multiprocessor waits
+// for the last blocks of the first half. Dynamic shared memory: a ring, and the offsets of two tiles.
+template <int D>
+__global__ void __launch_bounds__(THREADS, GRADIENT_BLOCKS) gradients_kernel(Heads a) {
+#ifdef AMPERE
+    extern __shared__ __align__(256) unsigned char memory[];
+    const int half = gridDim.x / 2, block = blockIdx.x;
+    if (block < half) {
+        compute_key_gradients<D>(a, block, memory);
+    } else {
+        compute_query_gradients<D>(a, block - half, memory);
     }
 #endif
 }
@@ -1109,21 +1119,18 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
     if (takes_tiles(of)) {
         const int64_t rows = padded(of), tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
         const int64_t offsets_blocks = rows * (D / 8) / OFFSETS_THREADS * heads;
-        if (std::max(offsets_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
+        if (std::max(offsets_blocks, 2 * tiles * heads) > INT_MAX) return "too many queries for one launch";
         float2* const offsets = reinterpret_cast<float2*>(t.scratch);
         offsets_kernel<D>
             <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
-        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + 2 * TILE<D> * (int)sizeof(float2);
+        constexpr int bytes = STAGES * STAGE_BYTES<D> + 2 * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
-        const auto keys = keys_kernel<D>;
-        const auto queries = queries_kernel<D>;
-        cudaFuncSetAttribute(keys, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-        cudaFuncSetAttribute(queries, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-        cudaFuncSetAttribute(keys, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        keys<<<tiles * heads, THREADS, bytes, stream>>>(all);
-        queries<<<tiles * heads, THREADS, ring, stream>>>(all);
+        const auto kernel = gradients_kernel<D>;
+        cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        kernel<<<2 * tiles * heads, THREADS, bytes, stream>>>(all);
     } else {
         if (heads > 65535) return "more than 65,535 heads: a grid has no more rows";
         const simple::Heads all = {q, k, v, out, go, gq, gk, gv, t.lse, t.scratch, length, depth, scale, causal};

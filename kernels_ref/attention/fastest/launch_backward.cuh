@@ -14,21 +14,18 @@ static const char* launch_backward_for(const Tensors& t, const Sizes& of, bool c
     if (takes_tiles(of)) {
         const int64_t rows = padded(of), tiles = (length + QUERIES<D> - 1) / QUERIES<D>;
         const int64_t offsets_blocks = rows * (D / 8) / OFFSETS_THREADS * heads;
-        if (std::max(offsets_blocks, tiles * heads) > INT_MAX) return "too many queries for one launch";
+        if (std::max(offsets_blocks, 2 * tiles * heads) > INT_MAX) return "too many queries for one launch";
         float2* const offsets = reinterpret_cast<float2*>(t.scratch);
         offsets_kernel<D>
             <<<offsets_blocks, OFFSETS_THREADS, 0, stream>>>(out, go, t.lse, offsets, length, depth, (int)rows);
 
         const Heads all = {q, k, v, go, gq, gk, gv, offsets, length, depth, (int)rows, (int)tiles, scale, causal};
-        constexpr int ring = STAGES * STAGE_BYTES<D>, bytes = ring + 2 * TILE<D> * (int)sizeof(float2);
+        constexpr int bytes = STAGES * STAGE_BYTES<D> + 2 * TILE<D> * (int)sizeof(float2);
         static_assert(PADDING % TILE<D> == 0, "a tile reads offsets of the next head");
-        const auto keys = keys_kernel<D>;
-        const auto queries = queries_kernel<D>;
-        cudaFuncSetAttribute(keys, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-        cudaFuncSetAttribute(queries, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-        cudaFuncSetAttribute(keys, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-        keys<<<tiles * heads, THREADS, bytes, stream>>>(all);
-        queries<<<tiles * heads, THREADS, ring, stream>>>(all);
+        const auto kernel = gradients_kernel<D>;
+        cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        kernel<<<2 * tiles * heads, THREADS, bytes, stream>>>(all);
     } else {
         if (heads > 65535) return "more than 65,535 heads: a grid has no more rows";
         const simple::Heads all = {q, k, v, out, go, gq, gk, gv, t.lse, t.scratch, length, depth, scale, causal};

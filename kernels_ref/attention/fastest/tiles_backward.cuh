@@ -1,6 +1,5 @@
 constexpr int OFFSETS_THREADS = 256;
-constexpr int KEYS_BLOCKS = 2;     // of a multiprocessor, in keys_kernel
-constexpr int QUERIES_BLOCKS = 2;  // the same in queries_kernel
+constexpr int GRADIENT_BLOCKS = 2;  // of a multiprocessor, in gradients_kernel
 constexpr int PADDING = 64;  // the offsets of a head are a multiple of it: a tile has as many as it has queries
 constexpr float LOG2_E = 1.44269504088896341f;
 
@@ -70,19 +69,18 @@ __device__ __forceinline__ void multiply_probabilities(float (&gradients)[M<D>][
     }
 }
 
-// The lambdas of the kernels are always inlined. A call would need in memory the arrays that they share with the kernel.
+// The lambdas of these functions are always inlined. A call would need in memory the arrays that they share with the function.
 
 // Computes gk and gv. A block has QUERIES keys and loops over tiles of queries. The scores are transposed, each row
 // belongs to a key: so they are in the registers that the products with the rows of go and q read.
+// block: its number among those for keys.
 template <int D>
-__global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
-#ifdef AMPERE
-    extern __shared__ __align__(256) unsigned char memory[];
+__device__ __forceinline__ void compute_key_gradients(const Heads& a, int block, const unsigned char* memory) {
     // Places for the offsets of two tiles follow the ring. All warps have read those of a tile before the barrier after
     // which the copies of the tile after the next one begin.
     constexpr int RING = STAGES * STAGE_BYTES<D>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
-    const int head_number = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
+    const int head_number = block / a.tiles, tile = block % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
     const int first_key = tile * QUERIES<D> + warp * 16 * M<D>;
     const int begin = a.causal ? tile * QUERIES<D> / TILE<D> * TILE<D> : 0;  // the first query that sees a key
@@ -178,16 +176,14 @@ __global__ void __launch_bounds__(THREADS, KEYS_BLOCKS) keys_kernel(Heads a) {
             store_row<D>(a.gv + head + (int64_t)key * a.depth, gv[m], r, 1.0f, a.depth);
         }
     }
-#endif
 }
 
 // Computes gq. A block has QUERIES queries and loops over tiles of keys.
+// block: its number among those for queries.
 template <int D>
-__global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads a) {
-#ifdef AMPERE
-    extern __shared__ __align__(256) unsigned char memory[];
+__device__ __forceinline__ void compute_query_gradients(const Heads& a, int block, const unsigned char* memory) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, n0 = lane / 4, two = lane % 4 * 2;
-    const int head_number = blockIdx.x / a.tiles, order = blockIdx.x % a.tiles;
+    const int head_number = block / a.tiles, order = block % a.tiles;
     const int64_t head = (int64_t)head_number * a.length * a.depth;
     const int tile = a.causal ? a.tiles - 1 - order : order;
     const int first_query = tile * QUERIES<D> + warp * 16 * M<D>;
@@ -281,6 +277,20 @@ __global__ void __launch_bounds__(THREADS, QUERIES_BLOCKS) queries_kernel(Heads 
             const int query = first_query + 16 * m + n0 + 8 * r;
             if (query < a.length) store_row<D>(a.gq + head + (int64_t)query * a.depth, gq[m], r, a.scale, a.depth);
         }
+    }
+}
+
+// Computes gk and gv in the first half of the blocks, and gq in the second: one launch, so that no multiprocessor waits
+// for the last blocks of the first half. Dynamic shared memory: a ring, and the offsets of two tiles.
+template <int D>
+__global__ void __launch_bounds__(THREADS, GRADIENT_BLOCKS) gradients_kernel(Heads a) {
+#ifdef AMPERE
+    extern __shared__ __align__(256) unsigned char memory[];
+    const int half = gridDim.x / 2, block = blockIdx.x;
+    if (block < half) {
+        compute_key_gradients<D>(a, block, memory);
+    } else {
+        compute_query_gradients<D>(a, block - half, memory);
     }
 #endif
 }
