@@ -19,7 +19,8 @@ from grader.bench import part, sizes
 from grader.bench.children import Measured, build_extensions, measure
 from grader.bench.ncu import profile_launches
 from grader.bench.order import Order
-from grader.bench.rows import OURS, find_backwards, find_ladder
+from grader.bench.rows import OURS, find_backwards, make_entries
+from grader.bench.work import Work
 from grader.judging import clock
 from grader.judging.timing.clocks import Clocks
 from grader.paths import KERNELS_REF, ROOT
@@ -154,8 +155,9 @@ def _list_sources(options: Options) -> list[str]:
         if options.task == "sweep":
             files.update(sizes.list_files(problem, _make_order(problem, submissions, options)))
         else:
-            ladder = (find_backwards if options.task == "backward" else find_ladder)(problem.path.parent)
-            files.update([*(f for _, f in ladder), *submissions])
+            work, backward = Work(0, 0, 0, False), options.task == "backward"
+            entries = make_entries(problem, submissions, [*options.omitted, "anchor"], work, backward)
+            files.update(Path(entry.file) for entry in entries if entry.file)
     return sorted({str(f.resolve()) for f in files})
 
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from grader.bench import ncu, rows, times, work
+from grader.bench import ncu, rows, runs, times, work
 from grader.cli import main, statuses
 from grader.judging.timing import clocks
 from grader.paths import KERNELS_REF
@@ -329,3 +329,17 @@ def test_make_bench_without_a_gpu_does_what_it_did():
     if not torch.cuda.is_available():
         code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
         assert code in rule and subprocess.run([sys.executable, "-c", code], env=os.environ).returncode == 1
+
+
+def test_only_what_is_timed_is_compiled(files):
+    """Are the files of rows that were left out not compiled, and those of submissions in any case?"""
+    (own,) = files(own=SLEEPS)
+    ((scan, _),) = runs.choose(["scan"], None, {})
+
+    def compiled(*omitted: str) -> set[str]:
+        options = runs.Options([(scan, [own])], omitted=omitted)
+        return {Path(file).name for file in runs._list_sources(options)}
+
+    assert {"01_whole_vector.py", "solution.py", "fastest.py", "own.py"} <= compiled()
+    assert compiled("step", "reference") == {"fastest.py", "own.py"}
+    assert "anchors.py" not in compiled()
