@@ -19,7 +19,8 @@ largest score, multiply. What moves here:
 
 GPUs before Ampere, and heads whose size is no multiple of 8, run step 3.
 
-Bought: not measured yet on a GPU.
+Bought: 0.398 ms on an H200 where step 4 takes 1.00, causal 0.252. cuDNN takes 0.306 and 0.190, with instructions that
+only Hopper has; FlashAttention, with the same ones as here, 0.474 and 0.286 (data/aims).
 """
 
 import torch

@@ -22,7 +22,8 @@ v starts from minus that sum instead of 0.
 
 GPUs before Ampere, and heads whose size is no multiple of 8, run the kernels of backward.py.
 
-Bought: not measured yet on a GPU.
+Bought: 1.68 ms for forward and backward on an H200, causal 1.00. cuDNN takes 1.14 and 0.74, FlashAttention 1.88 and
+1.19 (data/aims).
 """
 
 import torch

@@ -229,9 +229,6 @@ __device__ __forceinline__ void scan_rows(float (&v)[ROWS][VECTOR]) {
     }
 }
 
-// A barrier of all warps, each of which may come to it in a line of its own.
-__device__ __forceinline__ void meet() { asm volatile("bar.sync 0;" ::: "memory"); }
-
 // y[i] = the sum of x up to i. published has an EMPTY word for each part, and started is 0. The last warp looks back and
 // has no elements.
 template <bool ALIGNED>
@@ -246,39 +243,39 @@ __global__ void __launch_bounds__(THREADS + WARP, ALIGNED ? BLOCKS : 2)
         const int64_t likely = (int64_t)blockIdx.x * PART + threadIdx.x * LINE;
         if (likely < length) asm volatile("prefetch.global.L2 [%0];" ::"l"(x + likely));
     }
-    meet();  // the part is known
+    __syncthreads();  // the part is known
     const int part = shared_part;
+    const bool looks = warp == WARPS;
+    const int64_t first = (int64_t)part * PART + warp * (PART / WARPS) + lane * VECTOR;
+    const int left = (int)min(length - first, (int64_t)PART);
+    const bool whole = (int64_t)part * PART + PART <= length;
 
-    if (warp < WARPS) {
-        const int64_t first = (int64_t)part * PART + warp * (PART / WARPS) + lane * VECTOR;
-        const int left = (int)min(length - first, (int64_t)PART);
-        const bool whole = (int64_t)part * PART + PART <= length;
-        float v[ROWS][VECTOR];
+    float v[ROWS][VECTOR];
+    if (!looks) {
         load<ALIGNED>(x + first, left, whole, v);
         const float sum = scan_fours(v);
         if (lane == 0) warp_sums[warp] = sum;
-        meet();  // all warps have their sum
-        scan_rows(v);
-        meet();  // what lies before each warp's elements is known
-        store<ALIGNED>(y + first, left, whole, v, shared_before[warp]);
-        return;
     }
-
-    meet();  // all warps have their sum
-    double sum = lane < WARPS ? (double)warp_sums[lane] : 0.0;  // of this lane's warp and all lower ones
+    __syncthreads();  // all warps have their sum
+    if (looks) {
+        double sum = lane < WARPS ? (double)warp_sums[lane] : 0.0;  // of this lane's warp and all lower ones
 #pragma unroll
-    for (int distance = 1; distance < WARPS; distance *= 2) {
-        const double below = __shfl_up_sync(ALL_LANES, sum, distance);
-        if (lane >= distance) sum += below;
+        for (int distance = 1; distance < WARPS; distance *= 2) {
+            const double below = __shfl_up_sync(ALL_LANES, sum, distance);
+            if (lane >= distance) sum += below;
+        }
+        const double all = __shfl_sync(ALL_LANES, sum, WARPS - 1);
+        if (lane == 0) publish(published + part, pack(part == 0 ? END : SUM, all));
+        double lower = __shfl_up_sync(ALL_LANES, sum, 1);
+        if (lane == 0) lower = 0.0;
+        const double before = part == 0 ? 0.0 : look_back(published, part);
+        if (lane == 0 && part > 0) publish(published + part, pack(END, before + all));
+        if (lane < WARPS) shared_before[lane] = (float)(before + lower);
+    } else {
+        scan_rows(v);
     }
-    const double all = __shfl_sync(ALL_LANES, sum, WARPS - 1);
-    if (lane == 0) publish(published + part, pack(part == 0 ? END : SUM, all));
-    double lower = __shfl_up_sync(ALL_LANES, sum, 1);
-    if (lane == 0) lower = 0.0;
-    const double before = part == 0 ? 0.0 : look_back(published, part);
-    if (lane == 0 && part > 0) publish(published + part, pack(END, before + all));
-    if (lane < WARPS) shared_before[lane] = (float)(before + lower);
-    meet();  // what lies before each warp's elements is known
+    __syncthreads();  // what lies before each warp's elements is known
+    if (!looks) store<ALIGNED>(y + first, left, whole, v, shared_before[warp]);
 }
 
 // The interface of the CUDA source, which includes no header of torch. Tensors are contiguous.
