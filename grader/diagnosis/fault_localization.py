@@ -31,6 +31,11 @@ SLOW_SECONDS = 0.1  # for one run of a case: with a slower one, few mutants can 
 SLOWEST_SECONDS = 0.5  # of the fastest failing case, where none is faster: it tries the rare kinds, which come first
 MOST_LATE = 3  # mutants tried once more, if none makes the first case pass
 MOST_CHOSEN = 40  # mutants that make the first case pass and are tried on the others
+# A kernel whose blocks wait for one another, or race, may pass in one run and fail in the next:
+REPEATED = 10  # runs of each failing case, which show whether it always fails
+REPEATED_SECONDS = 0.2  # for these runs of one case
+LEAST_REPEATED = 2  # of these runs, where a case is slow
+OFTEN = 0.5  # of these runs: with a case that passes more often, no mutant proves anything
 
 VALUE_REASONS = {
     *(
@@ -173,6 +178,9 @@ class Search:
                 self.tested += case.fails
         if first.gradients is not None and self.good and 2 * self.good[0].passed < self.tested:
             self.good = []  # a case whose gradients are nearly 0 passes with many mutants
+        for case in cases:
+            if case.fails and self.good:
+                self.good = self._leave_out_lucky(case, self.good)
 
     def best_candidate(self, verdict: Verdict) -> Lead | None:
         """Return the line to blame. verdict: the judge's; if it found a race, a missing barrier is likelier."""
@@ -329,6 +337,21 @@ class Search:
             one.spoils_none &= right or case.fails
         best = max((one.passed for one in good if one.spoils_none), default=0)
         return [one for one in good if one.spoils_none and one.passed == best]
+
+    def _leave_out_lucky(self, case: SearchCase, good: list[Candidate]) -> list[Candidate]:
+        """Return the candidates, without those that may have passed by luck: the case passes sometimes without them."""
+        runs = max(LEAST_REPEATED, min(REPEATED, int(REPEATED_SECONDS / max(case.seconds, 1e-3))))
+        self.worker.construct(case)
+        passed = sum(self.worker.is_right(0) for _ in range(runs))
+        if not passed:
+            return good
+        if passed > OFTEN * runs:
+            return []
+        return [
+            one
+            for one in good[:MOST_CHOSEN]
+            if all(self.worker.is_right(one.mutant.number, patient=True) for _ in range(REPEATED))
+        ]
 
     def _find_birth(self, case: SearchCase) -> tuple[int, str] | None:
         """Return the line whose operation is the first to make NaN or infinity of finite numbers, and which of them."""

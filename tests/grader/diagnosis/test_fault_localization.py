@@ -350,6 +350,20 @@ def test_mutants_that_crash_do_not_end_the_search():
     assert [one.mutant.number for one in found] == [9] and tried == [1, 9]
 
 
+@pytest.mark.parametrize("often, kept", [(0, [1, 2]), (3, [2]), (8, [])])
+def test_mutants_that_pass_by_luck_are_left_out(often, kept):
+    """Is a mutant that passes in some runs alone left out where the kernel itself passes in some, and all where it
+    passes in most?
+    """
+    runs = {0: [True] * often + [False] * 10, 1: [True, True, False], 2: [True] * 10}
+    search: Any = object.__new__(fault_localization.Search)
+    search.worker = types.SimpleNamespace(construct=lambda case: None)
+    search.worker.is_right = lambda number, patient=False: runs[number].pop(0)
+    good = [leads.Candidate(mutants.Mutant(number, number, "variable"), number, 0, passed=1) for number in (1, 2)]
+    left = search._leave_out_lucky(types.SimpleNamespace(seconds=0.01), good)
+    assert [one.mutant.number for one in left] == kept
+
+
 def test_every_kind_has_words():
     """Has each kind of mutant its sentences, with the line in each and no name needed in the last one?
 
