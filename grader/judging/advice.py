@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from grader.worker.messages import TalliedLaunch, TalliedLine
 from simt.counting.occupancy import occupancy
 from simt.counting.time_model import CONSTANTS, GPUS, Prediction, Work
-from simt.counting.what_if import REFINEMENTS, Waste, find_savings, find_share
+from simt.counting.what_if import CAUSES, REFINEMENTS, Waste, find_savings, find_share
 from simt.devices import DEVICES
 
 ABOUT = 0.6  # of the largest saving, from which on a mistake is named before a refinement
@@ -22,6 +22,7 @@ SMALL = 5  # times what an empty launch takes, up to which a launch takes little
 PASSED_ON = 0.5  # of the bytes of inputs and outputs, from which on launches pass results on through memory
 MEMORY_SHARE = 0.4  # of its time, from which on a launch gets faster with less traffic
 SECTOR = 32  # bytes
+WORD = 4  # bytes
 _LINES = {
     "scattered loads": "global_loads",
     "scattered stores": "global_stores",
@@ -166,8 +167,7 @@ SENTENCES = {
         "blocks at once, which is {warps} of its {most_warps} warps here. Use larger blocks, such as 256 threads"
     ),
     "few blocks": (
-        "In {kernel}, {blocks:,} blocks leave most of the {multiprocessors} multiprocessors idle. Split the work into "
-        "more blocks"
+        "In {kernel}, {few} most of the {multiprocessors} multiprocessors idle. Split the work into more blocks"
     ),
     "short blocks": (
         "In {kernel}, {blocks:,} blocks do little each, and to start them takes much of the time. Let each thread "
@@ -204,7 +204,7 @@ SENTENCES = {
         "In {kernel}, shared memory is read for every operation. Let each thread compute several results, from "
         "numbers that it keeps in registers"
     ),
-    "narrow accesses": "In {kernel}, a thread loads 4 bytes at a time. Load 16 at once, as a float4",
+    "narrow accesses": "In {kernel}, a thread {narrow} at a time. Access 16 bytes at once, as {vector}",
     "reading again": (
         "In {kernel}, a block loads each of its bytes {again:,.0f} times. Keep them in shared memory or in registers"
     ),
@@ -226,6 +226,7 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
     have, ideal = _find_amounts(cause, work, waste)
     if line is not None:
         have, ideal = line.have / line.requests, line.ideal / line.requests
+    narrow, vector = _describe_narrow(work, waste, gpu) if cause == "narrow accesses" else ("", "")
     fits = occupancy(DEVICES[gpu], work.threads, work.shared, None, work.blocks)
     return SENTENCES[cause].format(
         kernel=f"`{one.tallied.kernel.split('<')[0]}`",
@@ -234,6 +235,9 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         lanes=waste.lanes,
         threads="1 thread" if work.threads == 1 else f"{work.threads:,} threads",
         blocks=work.blocks,
+        few="1 block leaves" if work.blocks == 1 else f"{work.blocks:,.0f} blocks leave",
+        narrow=narrow,
+        vector=vector,
         multiprocessors=DEVICES[gpu].multiprocessors,
         gpu=gpu,
         most_blocks=fits.blocks,
@@ -247,6 +251,16 @@ def _describe(cause: str, one: Counted, line: TalliedLine | None, gpu: str) -> s
         divisions=find_share(work, "divide32", "divide64"),
         long=find_share(work, "indexing64"),
     )
+
+
+def _describe_narrow(work: Work, waste: Waste, gpu: str) -> tuple[str, str]:
+    """Return how many bytes a thread loads or stores at a time, and the type for 16 bytes."""
+    wider = CAUSES["narrow accesses"](work, waste, gpu)
+    loads = wider is None or wider.loads != work.loads
+    each = _divide(waste.load_bytes, waste.load_lanes) if loads else _divide(waste.store_bytes, waste.store_lanes)
+    size = next((size for size in (1, 2) if each < 1.5 * size), WORD)
+    amount = "1 byte" if size == 1 else f"{size} bytes"
+    return f"{'loads' if loads else 'stores'} {amount}", "a float4" if size == WORD else "a uint4"
 
 
 def _amount(have: float, ideal: float, shown: float) -> str:

@@ -294,6 +294,36 @@ def test_a_block_of_one_thread_is_counted_in_the_singular():
         assert says in advice._describe(cause, counted, None, "H200")
 
 
+def test_one_block_is_counted_in_the_singular():
+    """Does the advice on too few blocks agree with their number?"""
+    tallied = TalliedLaunch("k", [1, 1, 1], [256, 1, 1], 1, {}, {}, {})
+    for blocks, says in ((1, "In `k`, 1 block leaves most of"), (20, "In `k`, 20 blocks leave most of")):
+        work = Work(blocks=blocks, threads=256, shared=0, unique_read=4.0, block_unique_read=4.0, mix={}, loads=64.0)
+        counted = advice.Counted(tallied, work, Waste(), predict(work, "H200"))
+        assert advice._describe("few blocks", counted, None, "H200").startswith(says)
+
+
+@pytest.mark.parametrize(
+    "load, store, says",
+    [
+        (4, 4, "a thread loads 4 bytes at a time. Access 16 bytes at once, as a float4"),
+        (2, 2, "a thread loads 2 bytes at a time. Access 16 bytes at once, as a uint4"),
+        (1, 4, "a thread loads 1 byte at a time. Access 16 bytes at once, as a uint4"),
+        (16, 4, "a thread stores 4 bytes at a time. Access 16 bytes at once, as a float4"),
+    ],
+)
+def test_narrow_accesses_are_named_with_their_size(load, store, says):
+    """Does the advice on narrow accesses say how many bytes are accessed, and whether they are loaded or stored?"""
+    sectors = {"load_sectors": 1e6 * load, "store_sectors": 1e6 * store}
+    work = Work(
+        blocks=4000, threads=256, shared=0, loads=1e6, stores=1e6, load_rounds=1e6, mix={}, **sectors,
+        **{f"ideal_{name}": value for name, value in sectors.items()},
+    )  # fmt: skip
+    waste = Waste(load_lanes=32e6, store_lanes=32e6, load_bytes=32e6 * load, store_bytes=32e6 * store)
+    counted = advice.Counted(TalliedLaunch("k", [4000, 1, 1], [256, 1, 1], 1, {}, {}, {}), work, waste, None)
+    assert says in advice._describe("narrow accesses", counted, None, "H200")
+
+
 def test_each_sentence_reads_well():
     """Does each advice name the waste in a sentence and what to do in the next one, without a colon, so that what is
     put in front of it may have one?
