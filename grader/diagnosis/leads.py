@@ -156,6 +156,8 @@ BIRTH = "birth"  # the kind of a lead that no mutant gave
 # Of these kinds several mutants may pass by chance, each in another way: no line is blamed unless they agree on what it
 # needs.
 EXACT = {"comparison", "variable", "operator", "term", "number"}
+# The other line of a race whose accesses are in one pass of a loop, or in none.
+RACING = re.compile(r" in line (\d{1,9}) without a barrier in between\. Put a `__sync\w+\(\)` between the two\.")
 BETWEEN = {"bounds test", "barrier"}  # kinds that name a place between two lines
 
 
@@ -201,7 +203,7 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     """
     code = source.split("\n")
     good = sorted(
-        _leave_out_disguises(good),
+        _leave_out_far_barriers(_leave_out_disguises(good), verdict),
         key=lambda one: (
             _rank(one, verdict, code), *_distance_to_race(one, verdict), _reads_only(one, verdict, code), one.line
         ),
@@ -243,6 +245,22 @@ def _leave_out_disguises(good: list[Candidate]) -> list[Candidate]:
         or one.line not in left_out
         or not re.search(rf"(?<![\w.]){re.escape(one.mutant.what)}(?![\w.])", idle.get(one.line, ""))
     ]
+
+
+def _leave_out_far_barriers(good: list[Candidate], verdict: Verdict) -> list[Candidate]:
+    """Return the candidates without the barriers that do not lie between the two accesses that race, if others do.
+
+    A barrier in front of both only changes the order in which the threads of a block run on a CPU.
+    """
+    races = (stage for stage in verdict.stages if stage.reason in RACES and stage.evidence and stage.evidence[0].line)
+    race = next(races, None)
+    other = RACING.search(race.message) if race is not None else None
+    if race is None or other is None:
+        return good
+    first, last = sorted((race.evidence[0].line or 0, int(other[1])))
+    far = [one for one in good if one.mutant.kind == "barrier" and not (first <= one.line and one.until <= last)]
+    barriers = sum(one.mutant.kind == "barrier" for one in good)
+    return [one for one in good if one not in far] if len(far) < barriers else good
 
 
 def describe_mistake(

@@ -304,6 +304,23 @@ def test_a_loop_that_ends_too_early_is_told_before_a_comparison():
     assert found.words.startswith("The loop in line 1 ends too early: at `n / 2`, its last passes are missing.")
 
 
+def test_a_barrier_lies_between_the_accesses_that_race():
+    """Is no place in front of both accesses named, where a barrier changes the order of threads on a CPU alone?"""
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    message = "A reads `cnt`, which B writes in line 60 without a barrier in between. "
+    message += "Put a `__syncthreads()` between the two."
+    race = Stage(name=StageName.safe, status=Status.failed, reason=Reason.race, message=message)
+    race.evidence = [Evidence(line=51)]
+    verdict.stages.append(race)
+    good = [
+        leads.Candidate(mutants.Mutant(1, line, "barrier", until=until, depth=1), line, until, passed=1)
+        for line, until in ((49, 50), (50, 51), (51, 53), (53, 54))
+    ]
+    found = leads.make_lead(good, 1, verdict)
+    assert (found.line, found.until) == (51, 54)
+    assert leads.make_lead(good[:2], 1, verdict) is not None
+
+
 def test_dropping_what_exp_subtracts_is_believed_last():
     """Is another mutant preferred to one that drops the maximum in the argument of exp, which small values need not?"""
     good = [
