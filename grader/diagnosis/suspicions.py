@@ -334,6 +334,11 @@ SUSPICIONS = [
     ),
     Suspicion(
         {Reason.non_finite}, "",
+        "The largest half is 65,504, and a larger number becomes infinity. Keep what is computed here in float:",
+        (r"__half2float\(\s*__float2half\w*\(|\b(?:__)?half\s+\w+\s*=\s*__float2half\w*\([^;]*[*+]",),
+    ),
+    Suspicion(
+        {Reason.non_finite}, "",
         "Check what is stored and how it is computed:",
         (FEEDS,),
     ),
