@@ -280,7 +280,7 @@ SUSPICIONS = [
     ),
     Suspicion(
         VALUES, r"last|first|(?<!some in )(?:rows?|columns?)|elements? \d|element from \d",
-        "Whole rows, whole columns, or elements at one end are wrong. Check the bounds tests and how each index is "
+        "Only some rows, columns or elements are wrong. Check the bounds tests and how each index is "
         "computed:",
         (GUARD, INDEX, LAUNCH, FEEDS), False,
     ),
