@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 
@@ -162,6 +163,7 @@ def _evidence(one: Evidence) -> RenderableType:
 def facts(one: Evidence) -> list[tuple[str, str]]:
     """Return name and value of each known fact."""
     known = [("case", one.case), ("gradient of", one.gradient), ("index", one.index and str(one.index))]
+    number = _number if one.tolerance is not None else _exact  # integers must be equal
     if one.index is not None:
         known += [("expected", number(one.expected)), ("got", number(one.got))]
         if one.tolerance is not None:
@@ -181,9 +183,15 @@ def facts(one: Evidence) -> list[tuple[str, str]]:
     return [(name, value) for name, value in known if value]
 
 
-def number(value: float | None) -> str:
+def _number(value: float | None) -> str:
     """Return a number with six digits; None means NaN or infinity, which JSON does not have."""
     return "not a finite number" if value is None else f"{value:,.6g}"
+
+
+def _exact(value: float | None) -> str:
+    """Return a whole number with all of its digits, any other one as _number() does."""
+    whole = value is not None and math.isfinite(value) and value == int(value)
+    return f"{value:,.0f}" if whole else _number(value)
 
 
 def _triple(values: Sequence[int]) -> str:

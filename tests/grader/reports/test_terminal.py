@@ -101,6 +101,15 @@ def test_large_numbers_have_separators():
     assert (known["wrong"], known["expected"], known["got"]) == ("15,014 of 15,015", "15,876.5", "-2,048")
 
 
+def test_integers_are_shown_with_all_digits():
+    """Are values that must be equal, and have no tolerance, not rounded to six digits?"""
+    known = dict(terminal.facts(Evidence(index=[0], expected=567210063.0, got=2143715270.0, max_error=1576505207.0)))
+    shown = [known[name] for name in ("expected", "got", "largest error")]
+    assert shown == ["567,210,063", "2,143,715,270", "1,576,505,207"]
+    known = dict(terminal.facts(Evidence(index=[0], expected=567210063.0, got=float("inf"), tolerance=1.0)))
+    assert (known["expected"], known["got"]) == ("5.6721e+08", "inf")
+
+
 def test_a_pipe_gets_no_escape_sequences_and_a_terminal_does():
     assert "\x1b" not in drawn(verdict([WRONG]))
     assert "\x1b[" in drawn(verdict([WRONG]), force_terminal=True, color_system="standard")
