@@ -107,6 +107,11 @@ NEARLY = 16  # times the tolerance: what the rounding errors of a sum of 16 bits
 RETURNS_INPUT = "`forward` returns its input:"
 SUSPICIONS = [
     Suspicion(
+        VALUES | {Reason.not_written}, "",
+        "`__ffs` counts bits from 1, and lanes count from 0. Check that 1 is subtracted here:",
+        (r"\b__ffs(?:ll)?\s*\([^()]*\)(?!\s*-\s*1)",),
+    ),
+    Suspicion(
         VALUES, "",
         RETURNS_INPUT,
         (UNCHANGED,), False, sure=True,

@@ -302,3 +302,24 @@ def test_products_of_halves_overflow(old, new, line):
     words, found = suspects.of(stage, OF_HALVES.replace(old, new) if old else OF_HALVES)
     halves = "__half)" in (new or OF_HALVES) or "__hmul" in new or "__float2half" in new
     assert line in found and (found == [line]) is halves and ("largest half" in words) is halves
+
+
+OF_LANES = '''
+code = """
+__global__ void k(const int* b, int* y) {
+    const unsigned peers = __match_any_sync(0xffffffff, b[threadIdx.x]);
+    const int leader = __ffs(peers);
+    if (threadIdx.x % 32 == leader) atomicAdd(&y[b[threadIdx.x]], __popc(peers));
+}
+"""
+'''
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_the_first_bit_is_bit_1(wrong):
+    """Is a lane shown that is one too large, as __ffs counts from 1, and none where 1 is subtracted?"""
+    stage = Stage(
+        name=StageName.correct, status=Status.failed, reason=Reason.wrong_values, message="", evidence=[Evidence()]
+    )
+    words, found = suspects.of(stage, OF_LANES if wrong else OF_LANES.replace("(peers);", "(peers) - 1;", 1))
+    assert ("__ffs" in words) is wrong and (found == [5]) is wrong
