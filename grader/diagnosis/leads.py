@@ -202,6 +202,9 @@ def make_lead(good: list[Candidate], tested: int, verdict: Verdict, source: str 
     tested: the number of failing cases tried. source: the submission's text.
     """
     code = source.split("\n")
+    good = _leave_out_lone_lanes(good, code)
+    if not good:
+        return None
     good = sorted(
         _leave_out_far_barriers(_leave_out_disguises(good), verdict),
         key=lambda one: (
@@ -245,6 +248,21 @@ def _leave_out_disguises(good: list[Candidate]) -> list[Candidate]:
         or one.line not in left_out
         or not re.search(rf"(?<![\w.]){re.escape(one.mutant.what)}(?![\w.])", idle.get(one.line, ""))
     ]
+
+
+def _leave_out_lone_lanes(good: list[Candidate], code: Sequence[str]) -> list[Candidate]:
+    """Return the candidates without those that match each lane with itself alone, by an index of threads.
+
+    Whatever is wrong with what a group's leader does for all of it, each lane then does for itself.
+    """
+
+    def is_lone(one: Candidate) -> bool:
+        if one.mutant.kind != "variable" or not 0 < one.line <= len(code) or not one.mutant.needed:
+            return False
+        own = rf"(?<![\w.]){re.escape(one.mutant.needed)}\s*=(?!=)[^;]*\bthreadIdx\b"
+        return "__match_any_sync" in code[one.line - 1] and any(re.search(own, line) for line in code)
+
+    return [one for one in good if not is_lone(one)]
 
 
 def _leave_out_far_barriers(good: list[Candidate], verdict: Verdict) -> list[Candidate]:

@@ -304,6 +304,15 @@ def test_a_loop_that_ends_too_early_is_told_before_a_comparison():
     assert found.words.startswith("The loop in line 1 ends too early: at `n / 2`, its last passes are missing.")
 
 
+@pytest.mark.parametrize("needed, blamed", [("i", False), ("digit", True)])
+def test_a_lane_that_is_matched_with_itself_alone_hides_the_mistake(needed, blamed):
+    """Is no line blamed in which an index of threads in place of a bin lets each lane count for itself?"""
+    verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
+    good = [leads.Candidate(mutants.Mutant(1, 3, "variable", what="b", needed=needed), 3, 0, passed=1)]
+    source = "int i = blockIdx.x * 256 + threadIdx.x;\nint digit = b >> 4;\nint peers = __match_any_sync(~0u, b);"
+    assert (leads.make_lead(good, 1, verdict, source) is not None) is blamed
+
+
 def test_a_barrier_lies_between_the_accesses_that_race():
     """Is no place in front of both accesses named, where a barrier changes the order of threads on a CPU alone?"""
     verdict = grade(SPECIMENS / "groupnorm_empty_file.py", problem=KERNELS_REF / "groupnorm" / "model.py")
