@@ -167,7 +167,7 @@ _GIVES_NOT_FINITE = re.compile(
 def _not_finite(source: str, stores: list[int]) -> list[int]:
     """Return the lines of kernels that can give NaN or infinity; a division in an index is one of whole numbers."""
     code = source.split("\n")
-    numbers = sorted(kernel_lines(source)) or range(1, len(code) + 1)
+    numbers = [n for n in sorted(kernel_lines(source)) or range(1, len(code) + 1) if code[n - 1].lstrip()[:1] != "#"]
     return [n for n in numbers if _GIVES_NOT_FINITE.search(re.sub(r"\[[^\[\]]*\]", "", code[n - 1].split("//")[0]))]
 
 

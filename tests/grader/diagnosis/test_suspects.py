@@ -323,3 +323,12 @@ def test_the_first_bit_is_bit_1(wrong):
     )
     words, found = suspects.of(stage, OF_LANES if wrong else OF_LANES.replace("(peers);", "(peers) - 1;", 1))
     assert ("__ffs" in words) is wrong and (found == [5]) is wrong
+
+
+def test_a_path_is_no_division():
+    """Is the slash in a path of an #include taken for no division, also where the first kernel is a template?"""
+    code = "#include <c10/cuda/CUDAStream.h>\ntemplate <int N>\n__global__ void k(float* y) { y[0] = y[1] / y[2]; }"
+    stage = Stage(
+        name=StageName.correct, status=Status.failed, reason=Reason.non_finite, message="", evidence=[Evidence()]
+    )
+    assert suspects.of(stage, f'code = """\n{code}\n"""\n')[1] == [4]
