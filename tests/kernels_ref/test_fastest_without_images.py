@@ -177,6 +177,24 @@ def test_attention_of_scores_that_rise(causal):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("score", [-1e3, 1e3])
+@pytest.mark.parametrize("name", ["attention/fastest", "attention/fastest_backward"])
+def test_attention_of_scores_far_from_zero(name, score):
+    """Are results right, and gradients numbers, where all scores of a query are far below or above 0?"""
+    length = 40
+    q = torch.full((1, 1, length, 64), 1.0).half()
+    k = torch.full((1, 1, length, 64), score / 8).half() + torch.linspace(0, 1, length)[:, None].half()
+    v = torch.randn(1, 1, length, 64, generator=torch.Generator().manual_seed(SEED)).half()
+    weights = torch.softmax(q.double() @ k.double().transpose(-2, -1) / 8, dim=-1)
+    inputs = [x.to(DEVICE).requires_grad_("backward" in name) for x in (q, k, v)]
+    got = load(name).ModelNew(False)(*inputs)
+    torch.testing.assert_close(got.detach().cpu().double(), weights @ v.double(), rtol=2e-3, atol=2e-3)
+    if "backward" in name:
+        got.sum().backward()
+        assert all(x.grad is not None and x.grad.isfinite().all() for x in inputs)
+
+
+@pytest.mark.slow
 def test_attention_keeps_nan_to_its_query():
     """Does a query that is no number give NaN, and leave the others of its warp alone?"""
     found = problem.find(FASTEST["attention/fastest"])

@@ -154,7 +154,8 @@ __device__ __forceinline__ void raise(State<D>& s, float (&exponents)[M<D>][2][4
             largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 1));
             largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 2));
             const bool rises = largest > (is_first ? -INFINITY : 0.0f);
-            const float rise = rises ? largest + HEADROOM : 0.0f, shrink = power(-rise);
+            const float rise = rises ? largest + HEADROOM : 0.0f;
+            const float shrink = is_first ? 0.0f : power(-rise);  // a first bound far below 0 would make it infinite
             s.bound[m][r] += rise;
             s.total[m][r] *= shrink;
 #pragma unroll
