@@ -320,7 +320,8 @@ def test_narrow_accesses_are_named_with_their_size(load, store, says):
         **{f"ideal_{name}": value for name, value in sectors.items()},
     )  # fmt: skip
     waste = Waste(load_lanes=32e6, store_lanes=32e6, load_bytes=32e6 * load, store_bytes=32e6 * store)
-    counted = advice.Counted(TalliedLaunch("k", [4000, 1, 1], [256, 1, 1], 1, {}, {}, {}), work, waste, None)
+    launch = TalliedLaunch("k", [4000, 1, 1], [256, 1, 1], 1, {}, {}, {})
+    counted = advice.Counted(launch, work, waste, predict(work, "H200"))
     assert says in advice._describe("narrow accesses", counted, None, "H200")
 
 
