@@ -6,7 +6,7 @@
 Step 5 reads and writes each element once, as a copy does, but takes half as long again. What is left is waiting:
 
 - A block looked back over 32 parts per way to L2 and back. Now a warp looks back over 64: each lane loads two words
-  that do not depend on each other. (256 at a time took longer: there are more words to wait for.)
+  that do not depend on each other.
 - A block published its sum when its rows were scanned. Now it adds its elements up first, publishes, and scans its rows
   while one warp looks back.
 - A block loaded its elements when it had the number of its part. Now it asks L2 for the part that it will most likely
@@ -16,9 +16,6 @@ Step 5 reads and writes each element once, as a copy does, but takes half as lon
 
 A published word is a double, whose last two bits are the flag. So the sums of parts are added as doubles: the result is
 more exact than step 5's, and its last bits hardly depend on how far a block looks back.
-
-What took longer on an H200: blocks that stay and copy their next part while they look back (then all of them wait for
-the slowest one in every round), and 792 blocks at a time with their elements in shared memory instead of 528.
 
 Bought: not measured yet on a GPU.
 """

@@ -8,8 +8,7 @@ A block may wait only for blocks that have started: it takes the number of its p
 one 64-bit word, which is written and read at once. How many are kept in all is known when the last part is done: a
 second kernel fills the places behind them, sixteen bytes at a time.
 
-A block has 8,192 elements instead of 4,096: half as many blocks wait for each other, and each one longer for memory
-than for others.
+A block has 8,192 elements instead of 4,096, so that half as many blocks wait for each other.
 
 Bought: the bytes read fall from 537 to 269 MB. How long blocks wait for each other on a GPU is not counted.
 """
