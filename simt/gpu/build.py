@@ -40,6 +40,11 @@ LAUNCHER = "src/gpu/launch.cpp"  # compiled once, linked into each extension
 _DEVICE_HEADER, _CODE = "gpu/device.h", "device.cubin"
 # Host code only prepares launches, and nvcc does not optimise it unless asked.
 _QUICK = "-O1"
+# What torch's headers bring of the C++ standard library: sources use it without an #include of their own. NVRTC has
+# device.h for it.
+_BROUGHT = (
+    "algorithm array cassert climits cmath cstddef cstdint cstdio cstring limits tuple type_traits utility".split()
+)
 OLDEST_CUDA = (12, 6)  # the first whose runtime loads machine code and launches by handle
 
 
@@ -214,8 +219,9 @@ def _build_code(
 ) -> tuple[Path, bool]:
     """Return the file of the machine code, and whether this call compiled it. Raises CompileError, NotSplit."""
     wanted = "".join(f"template __global__ {version};\n" for version in versions)
-    text = f'#line 1 "{whole.label}"\n{parts.device}\n#line 1 "versions"\n{wanted}'
     compiler = find_nvcc()
+    brought = "".join(f"#include <{header}>\n" for header in _BROUGHT) if compiler else ""
+    text = f'{brought}#line 1 "{whole.label}"\n{parts.device}\n#line 1 "versions"\n{wanted}'
     command = [*flags, f"-arch={architecture}"] if compiler else _make_options(flags, architecture)
     version = (str(compiler), *map(str, read_version())) if compiler else tuple(map(str, nvrtc.get_version()))
     header = (SIMT / "include" / _DEVICE_HEADER).read_text(encoding="utf-8")
@@ -255,7 +261,7 @@ _MESSAGE = re.compile(
     r"^(?P<file>[^()\n]+)\((?P<line>\d+)\): (?:catastrophic )?error(?: #\S+)?: (?P<message>.*)$", re.M
 )
 # What a message or its line names where NVRTC or a half of the source lacks what the whole has for nvcc.
-_FOREIGN = re.compile(r"\b(std|at|c10|torch|cuda|thrust|cub)\b")
+_FOREIGN = re.compile(r"\b((std|at|c10|torch|cuda|thrust|cub)\b|(C10|AT|TORCH|CUDA)_[A-Z])")
 
 
 def _make_error(whole: Source, parts: Split, log: str) -> Exception:
