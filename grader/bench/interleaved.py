@@ -74,7 +74,7 @@ def time_interleaved(
     prefix: precedes the rows' names in reports, order.skip and order.profile. seconds: of the rounds; without it the
     order's.
     """
-    time_one = times.EventTimer(_make_flush()) if order.device == "cuda" else times.measure_wall_time
+    time_one = times.EventTimer(clock.Flush().queue) if order.device == "cuda" else times.measure_wall_time
     ready: dict[str, Callable[[], float]] = {}
     for entry in rows:
         name = prefix + entry.name
@@ -113,13 +113,6 @@ def _prepare_row(order: Order, entry: Entry, name: str, prepare: Callable[[Entry
             raise  # nothing more will run in this process: the next one leaves this row out
         report({"row": name, "failed": describe_error(error)})
     return None
-
-
-def _make_flush() -> Callable[[], object]:
-    """Return a call that writes a buffer larger than the L2 cache, without waiting for the GPU."""
-    buffer = clock.Flush().buffer
-    assert buffer is not None, "there is no GPU"
-    return buffer.zero_
 
 
 def _time_row(entry: Entry, name: str, job: Job, time_one: Callable, report: Report) -> float:

@@ -291,17 +291,26 @@ def synchronize() -> None:
 
 
 class Flush:
-    """Calling it leaves nothing of use in the GPU's L2 cache: it writes a buffer larger than that, and waits."""
+    """Calling it leaves nothing of use in the GPU's L2 cache, and nothing to write back; it waits for the GPU.
+
+    It reads a buffer larger than the cache. Had it written one, the kernel that is timed next would have to write its
+    lines back, and be charged for them.
+    """
 
     def __init__(self):
         self.buffer = None
         if torch.cuda.is_available():
             size = FLUSH_FACTOR * torch.cuda.get_device_properties().L2_cache_size
-            self.buffer = torch.empty(size, dtype=torch.uint8, device="cuda")
+            self.buffer = torch.zeros(size // 4, device="cuda")
+
+    def queue(self) -> None:
+        """Launch the reads without waiting for the GPU."""
+        if self.buffer is not None:
+            self.buffer.sum()
 
     def __call__(self) -> None:
         if self.buffer is not None:
-            self.buffer.zero_()
+            self.queue()
             torch.cuda.synchronize()
 
 

@@ -2,11 +2,13 @@
 
 import math
 import random
+import statistics
 from collections.abc import Callable
 
 import pytest
 import torch
 
+from grader.bench.times import EventTimer
 from grader.judging import clock
 
 
@@ -358,3 +360,17 @@ def test_the_gpu_is_described():
     known = clock.describe_device()
     assert isinstance(known["sms"], int) and isinstance(known["l2_bytes"], int)
     assert known["sms"] > 0 and known["l2_bytes"] > 0 and known["driver"]
+
+
+@pytest.mark.gpu
+def test_flush_leaves_a_cache_that_is_neither_warm_nor_dirty():
+    """Is a read of a small tensor slow after a flush, and one of a large tensor not slowed by what the flush wrote?"""
+    size, flush = torch.cuda.get_device_properties().L2_cache_size // 4, clock.Flush()
+    small, large, written = (torch.zeros(times * size // 8, device="cuda") for times in (2, 16, 16))
+
+    def measure(before, read):
+        timer = EventTimer(before)
+        return statistics.median(timer(read) for _ in range(31))
+
+    assert measure(lambda: None, small.sum) < 0.9 * measure(flush.queue, small.sum)
+    assert measure(flush.queue, large.sum) < 0.95 * measure(written.zero_, large.sum)
