@@ -6,6 +6,9 @@
     python benchmarks/timing/lessons.py --gpu        run them in parallel on this machine's GPU, all kernels by nvcc,
                                                      and record in data/lessons_gpu.json which cells ran; nothing
                                                      else is written
+    python benchmarks/timing/lessons.py --gpu NAME --cells ID,…
+                                                     run these cells of a lesson after its first one, and add them to
+                                                     what the data file has of it
 
 The reading time is 150 words per minute and a minute per code cell, without the exercise.
 """
@@ -18,6 +21,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -55,20 +59,24 @@ def measure_seconds(path: Path) -> float:
             del os.environ["SIMT_CACHE"]
 
 
-def run_on_gpu(path: Path) -> dict:
-    """Run one lesson with nvcc's kernels. Return how many cells ran, and the error that stopped it."""
+def run_on_gpu(path: Path, only: Sequence[str] = ()) -> dict:
+    """Run one lesson with nvcc's kernels. Return how many cells ran, and the error that stopped it.
+
+    only: the ids of the cells that run after the first one; all if there are none.
+    """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     notebook, error, begun = nbformat.read(path, 4), None, time.monotonic()
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.update(outputs=[], execution_count=None)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if only:
+        notebook.cells = code = [code[0], *(cell for cell in code[1:] if cell.id in only)]
+    for cell in code:
+        cell.update(outputs=[], execution_count=None)
     try:
         NotebookClient(notebook, timeout=560, resources={"metadata": {"path": str(LESSONS)}}).execute()
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as stopped:
         error = str(stopped)[-1500:]
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     if error is None:  # a cell that may raise shows its error among its outputs
         error = next(
             (
@@ -91,7 +99,16 @@ def run_on_gpu(path: Path) -> dict:
     }
 
 
-def record_on_gpu(paths: list[Path]) -> int:
+def add_cells(path: Path, old: dict, new: dict) -> dict:
+    """Return a lesson's row with the cells that ran later; "later" has their dates."""
+    ids = [cell.id for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    printed = {key: text for key, text in (old["printed"] | new["printed"]).items() if key in ids}
+    later = old.get("later", {}) | dict.fromkeys(new["printed"], new["date"])
+    counted = {"cells": len(ids), "ran": len(printed) if new["ran"] == new["cells"] else old["ran"]}
+    return old | counted | {"printed": printed, "error": new["error"], "later": later}
+
+
+def record_on_gpu(paths: list[Path], only: Sequence[str] = ()) -> int:
     """Run the lessons in parallel and write the data file. Return the exit status.
 
     Most of the time is nvcc's, which uses one or two cores per kernel.
@@ -104,8 +121,11 @@ def record_on_gpu(paths: list[Path]) -> int:
     old = {row["name"]: row for row in json.loads(GPU_DATA.read_text())["rows"]} if GPU_DATA.exists() else {}
     new: dict[str, dict] = {}
     with ThreadPoolExecutor(len(paths)) as pool:
-        for done in as_completed([pool.submit(run_on_gpu, path) for path in paths]):  # kept though the next is cut off
+        running = {pool.submit(run_on_gpu, path, only): path for path in paths}
+        for done in as_completed(running):  # kept though the next is cut off
             row = done.result()
+            if only and row["name"] in old:
+                row = add_cells(running[done], old[row["name"]], row)
             new[row["name"]] = row
             rows = sorted((old | new).values(), key=lambda row: row["name"])
             made = {"machine": describe_machine(), "rows": rows}
@@ -156,21 +176,14 @@ def make_cells(row: dict) -> list[str]:
 @click.option("--words", is_flag=True, help="Only count words and cells.")
 @click.option("--write", is_flag=True, help="Write the table of lessons/README.md.")
 @click.option("--gpu", is_flag=True, help="Run them on this machine's GPU with nvcc's kernels and record it.")
-def main(names: tuple[str, ...], words: bool, write: bool, gpu: bool) -> None:
-    if gpu:
-        sys.exit(
-            record_on_gpu(
-                [
-                    path
-                    for path in sorted(LESSONS.glob("[0-9]*.ipynb"))
-                    if not names or any(name in path.stem for name in names)
-                ]
-            )
-        )
-    old = {row["name"]: row for row in json.loads(DATA.read_text())["rows"]} if DATA.exists() else {}
+@click.option("--cells", default="", metavar="ID,…", help="With --gpu: only these cells, after the first one.")
+def main(names: tuple[str, ...], words: bool, write: bool, gpu: bool, cells: str) -> None:
     chosen = [
         path for path in sorted(LESSONS.glob("[0-9]*.ipynb")) if not names or any(name in path.stem for name in names)
     ]
+    if gpu:
+        sys.exit(record_on_gpu(chosen, tuple(filter(None, cells.split(",")))))
+    old = {row["name"]: row for row in json.loads(DATA.read_text())["rows"]} if DATA.exists() else {}
     rows = old | {path.stem: measure(path, not words) for path in chosen}
     if words:
         rows = {
