@@ -9,8 +9,9 @@ x, and then each warp had 32 bytes of a lane under way at a time, between two wa
 - Each lane has a ring of STAGES places in shared memory, which cp.async fills. It takes a place into registers, begins
   to fill it again, and then unpacks, so that up to 128 bytes of each lane are under way. Only this lane reads what it
   has copied, and no barrier is needed. The scales are loaded as early, one per lane, and handed out by shuffles.
-- As many blocks run as fit on the GPU at a time. Each takes every so many tiles of 16 rows, so that copies of the next
-  tile begin before this one is added up, and x is brought once per block, while the first weights are on their way.
+- Two blocks of a multiprocessor stay. Each takes every so many tiles of 16 rows, so that copies of the next tile begin
+  before this one is added up, and x is brought once per block, while the first weights are on their way. With four
+  blocks the last round had 208 tiles for 528 blocks.
 - The eight warps of a block read 1,024 neighbouring bytes of each of 16 rows at a time.
 - Weights are exact halves before they are multiplied: 1024 + q less 1032, and for the upper four bits of a byte, which
   stay where they are, (1024 + 16 q) / 16 less 72. This replaces the second mma, and half of the shifts.
@@ -254,7 +255,7 @@ __global__ void any_kernel(const __half* x, const unsigned* packed, const __half
 }
 
 constexpr int STAGES = 2;                       // places of each lane's ring
-constexpr int BLOCKS = 4;                       // of a multiprocessor
+constexpr int BLOCKS = 2;                       // of a multiprocessor: of more, few take part in the last round
 constexpr int PIECES = 32 / ROWS;  // that a warp takes at a time: a lane has the scale of a row and a piece
 constexpr int CHUNKS = PIECES * 4;  // of 16 bytes, of each row of them
 constexpr int PLACE = THREADS * sizeof(uint4);  // bytes from a lane's chunk in the ring to its next one
@@ -457,7 +458,7 @@ const char* launch(const void* x, const void* packed, const void* scales, void* 
         if (shared <= room) {
             const auto kernel = one_vector_kernel;
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-            // All blocks of a multiprocessor need nearly all that it has.
+            // The caches have little to keep: weights are read once.
             cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                  cudaSharedmemCarveoutMaxShared);
             const int tiles = (rows + ROWS - 1) / ROWS;

@@ -43,7 +43,7 @@ const char* launch(const void* x, const void* packed, const void* scales, void* 
         if (shared <= room) {
             const auto kernel = one_vector_kernel;
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-            // All blocks of a multiprocessor need nearly all that it has.
+            // The caches have little to keep: weights are read once.
             cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                  cudaSharedmemCarveoutMaxShared);
             const int tiles = (rows + ROWS - 1) / ROWS;

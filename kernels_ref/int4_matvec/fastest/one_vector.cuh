@@ -7,7 +7,7 @@
 #include "../steps/05_tensor_cores.py"  // merge to any_kernel
 
 constexpr int STAGES = 2;                       // places of each lane's ring
-constexpr int BLOCKS = 4;                       // of a multiprocessor
+constexpr int BLOCKS = 2;                       // of a multiprocessor: of more, few take part in the last round
 constexpr int PIECES = 32 / ROWS;  // that a warp takes at a time: a lane has the scale of a row and a piece
 constexpr int CHUNKS = PIECES * 4;  // of 16 bytes, of each row of them
 constexpr int PLACE = THREADS * sizeof(uint4);  // bytes from a lane's chunk in the ring to its next one
