@@ -60,9 +60,13 @@ def time_files(folder: Path, copies: int, environment: dict[str, str]) -> tuple[
 
 
 def time_run(command: list[str], environment: dict[str, str]) -> float:
+    """Return the seconds of a command that grades. Raises ClickException with what it says if it does not."""
     begun = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, check=False)
-    return time.perf_counter() - begun
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - begun
+    if done.returncode not in (0, 1):  # 1: a submission does not pass
+        raise click.ClickException(f"{' '.join(command[1:5])} … ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return seconds
 
 
 def make_rows(data: dict) -> list[list[str]]:

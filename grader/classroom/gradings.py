@@ -9,6 +9,7 @@ import hmac
 import importlib.metadata
 import json
 import secrets
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,11 @@ def _make_key(attempt: Kept, rules: _Rules) -> str:
 
 @functools.cache
 def _read_version() -> str:
-    return importlib.metadata.version("gpu-kernel-course")
+    """Return the grader's version: the installed package's, or its checkout's, which can be used without installing."""
+    try:
+        return importlib.metadata.version("gpu-kernel-course")
+    except importlib.metadata.PackageNotFoundError:
+        return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 def _make_grading(attempt: Kept, rules: _Rules, secret: bytes) -> Grading:

@@ -1,6 +1,7 @@
 """Is each file that a class handed in graded once, and each verdict kept, whatever fails?"""
 
 import contextlib
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from grader.classroom import executor
+from grader.classroom import executor, gradings
 from grader.classroom.collect import Attempt
 from grader.classroom.grade_class import MOST_IN_A_ROW, MachineError, Options, grade_all
 from grader.classroom.gradings import Verdicts, make_gradings
@@ -39,13 +40,28 @@ def test_the_same_file_is_graded_once(tmp_path):
     """Is a file of two students one grading, and the same file for another problem another one?"""
     handed_in = [attempt("ada", "x"), attempt("bob", "x"), attempt("bob", "x", "logsumexp"), attempt("cyd", "y")]
     with make_class(tmp_path, handed_in) as (journal, course, _):
-        gradings, executed = gradings_of(journal, course, tmp_path), CannedExecutor()
-        steps = list(grade_all(journal, list(gradings.values()), executed, OPTIONS, 2))
+        needed, executed = gradings_of(journal, course, tmp_path), CannedExecutor()
+        steps = list(grade_all(journal, list(needed.values()), executed, OPTIONS, 2))
         assert len(steps) == len(executed.orders) == 3
         assert {(one.name, one.data) for one in executed.orders} == {
             ("groupnorm.py", b"x"), ("logsumexp.py", b"x"), ("groupnorm.py", b"y")
         }  # fmt: skip
-        assert Verdicts(journal).read_keys() == {*gradings}
+        assert Verdicts(journal).read_keys() == {*needed}
+
+
+def test_a_checkout_that_is_not_installed(tmp_path, monkeypatch):
+    """Has a grading the same key where the package is installed and where Python only finds its folder?"""
+
+    def not_installed(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    with make_class(tmp_path, [attempt("ada", "x")]) as (journal, course, _):
+        installed = gradings_of(journal, course, tmp_path)
+        gradings._read_version.cache_clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(importlib.metadata, "version", not_installed)
+            assert gradings_of(journal, course, tmp_path).keys() == installed.keys()
+        gradings._read_version.cache_clear()
 
 
 def test_a_seed_is_the_same_in_each_run_and_another_in_another_course(tmp_path):
