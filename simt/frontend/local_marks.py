@@ -118,7 +118,10 @@ def _find_type_end(tokens: list[Token], i: int) -> int:
     while tokens[j].kind == "word" and tokens[j].text not in _NO_TYPE:
         j = find_next(tokens, j)
         if get_text(tokens, j) == "<":
-            j = find_next(tokens, find_angle_end(tokens, j))
+            end = find_angle_end(tokens, j)
+            if end < 0:
+                return -1
+            j = find_next(tokens, end)
         if get_text(tokens, j) != "::":
             return j
         j = find_next(tokens, j)

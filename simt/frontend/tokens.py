@@ -157,6 +157,8 @@ def find_angle_end(tokens: list[Token], i: int) -> int:
             parens += 1
         elif text == ")":
             parens -= 1
+            if parens < 0:  # a comparison in parentheses
+                return -1
         elif parens:
             continue
         elif text == "<":
