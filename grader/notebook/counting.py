@@ -53,6 +53,7 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
 
     import simt
     from grader.problems import problem as problems
+    from grader.worker.device import ClearedAllocations
     from simt.runtime import torch_device
     from simt.runtime.torch_extension import cpp_extension
 
@@ -81,7 +82,7 @@ def count(file: Path, problem_file: Path, device: str) -> dict:
     else:
         model.load_state_dict(instance.model.state_dict())
     counting = simt.count(sample=BLOCKS, partial=True, seconds=100.0, device=device)
-    with torch.no_grad(), counting as report, torch_device.cuda_on_cpu():
+    with torch.no_grad(), counting as report, torch_device.cuda_on_cpu(), ClearedAllocations():
         model(*instance.inputs)
     if not report.launches:
         raise NothingToCount("forward launches no CUDA kernel, so there is nothing to count.")

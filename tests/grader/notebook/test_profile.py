@@ -93,6 +93,13 @@ def test_costly_line(profiles):
     assert "32.0 sectors of 32 bytes per request; 4.0 would be enough" in repr(far)
 
 
+@pytest.mark.slow
+def test_places_that_blocks_which_do_not_run_would_compute():
+    """Is a kernel counted that stores where the sums of another kernel say, of which only some blocks run?"""
+    made = grader.profile(KERNELS_REF / "compaction" / "steps" / "02_counts_of_blocks.py")
+    assert made.total.launches == 3 and made.total.moved > 0
+
+
 def test_compare(profiles):
     """Does a comparison state both values and the change, and who is faster?"""
     made = profiling.Comparison(*profiles[::-1])
