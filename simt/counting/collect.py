@@ -29,6 +29,7 @@ _TENSOR = {
     "mma.sync.m16n8k16.s8": 0.25, "mma.sync.m16n8k16.u8": 0.25,
     "mma.sync.m16n8k32.s8": 0.5, "mma.sync.m16n8k32.u8": 0.5,
     "mma.sync.m16n8k32.e4m3": 0.5, "mma.sync.m16n8k32.e5m2": 0.5,
+    **{f"wgmma.m64n{n}k16.{kind}": n / 16 for n in range(8, 257, 8) for kind in ("f16", "bf16")},
 }  # fmt: skip
 _TOTALS = (
     "warp_instructions", "thread_instructions", "flops", "global_requests", "global_sectors", "shared_requests",

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from simt.errors import CompileError, Unsupported
-from simt.frontend.ptx_forms import FORMS, INSTEAD, SPECIAL, Form
+from simt.frontend.ptx_forms import FORMS, INSTEAD, SPECIAL, WGMMA, Form
 from simt.frontend.source import Source
 from simt.frontend.tokens import Token, find_closing, find_next, flatten, get_text, keep_newlines, split_at_commas
 
@@ -393,6 +393,9 @@ class _Body:
     def call(self, name: str, operands: list[str]) -> str:
         if name.startswith("mov."):
             return self.move(name, operands)
+        if match := re.fullmatch(WGMMA, name):
+            self.since = max(self.since, 90)
+            return self.multiply_group(name, int(match["n"]), match["t"], operands)
         for form in FORMS:
             if match := re.fullmatch(form.pattern, name):
                 self.since = max(self.since, form.since)
@@ -432,6 +435,31 @@ class _Body:
         parts = zip(found, "xyzw")
         writes = " ".join(self.registers.write(name, each, takes[-1], f"simt_v.{member}") for each, member in parts)
         return f"{{ const auto simt_v = {call}; {writes} }}"
+
+    def multiply_group(self, name: str, columns: int, kind: str, operands: list[str]) -> str:
+        """Translate wgmma.mma_async, which adds to as many registers as its shape says."""
+        if columns % 8 or not 8 <= columns <= 256:
+            raise _InvalidPtx(f"`{name}` has n{columns}. Use a multiple of 8 from 8 to 256.")
+        in_registers, registers = len(operands) > 1 and operands[1].startswith("{"), self.registers
+        count = 7 if in_registers else 8
+        if len(operands) != count:
+            where = "registers" if in_registers else "shared memory"
+            raise _InvalidPtx(f"`{name}` with its first matrix in {where} takes {count} operands, not {len(operands)}.")
+        sums, first, second, adds, *immediates = operands
+        if in_registers:
+            words = [registers.value(name, each, "b") for each in registers.vector(name, first, "4b")]
+            a = f"Registers{{{', '.join(words)}}}"
+        else:
+            a = f"Descriptor{{{registers.value(name, first, 'w')}}}"
+        names = registers.vector(name, sums, f"{columns // 2}f")
+        given = [
+            f"::simt::ptx::{a}", registers.value(name, second, "w"), registers.value(name, adds, "p"),
+            *(f"::simt::ptx::constant<{registers.constant(name, each)}>{{}}" for each in immediates),
+            f'"wgmma.m64n{columns}k16.{kind}"', "__builtin_LINE()",
+            *(registers.value(name, each, "f") for each in names),
+        ]  # fmt: skip
+        writes = [registers.write(name, each, "f", f"::simt::ptx::group_sum({i})") for i, each in enumerate(names)]
+        return f"::simt::ptx::wgmma<{columns}, ::simt::ptx::{kind}>({', '.join(given)}); {' '.join(writes)}"
 
     def move(self, name: str, operands: list[str]) -> str:
         """Translate mov of a register, a special register, a number, or two halves in braces."""

@@ -118,6 +118,9 @@ FORMS = (
     Form(_LDMATRIX + r"1\.trans\.shared(::cta)?\.b16", "ldmatrix_x1_trans", "1b = [s]"),
     Form(_LDMATRIX + r"(?P<n>2|4)\.shared(::cta)?\.b16", "ldmatrix_x{n}", "{n}b = [s]"),
     Form(_LDMATRIX + r"(?P<n>2|4)\.trans\.shared(::cta)?\.b16", "ldmatrix_x{n}_trans", "{n}b = [s]"),
+    Form(r"wgmma\.fence\.sync\.aligned", "wgmma_fence", "", 90),
+    Form(r"wgmma\.commit_group\.sync\.aligned", "wgmma_commit_group", "", 90),
+    Form(r"wgmma\.wait_group\.sync\.aligned", "wgmma_wait_group", "#", 90),
     # Asynchronous copies
     Form(r"cp\.async\.ca\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #4|8|16 u?", 80),
     Form(r"cp\.async\.cg\.shared(::cta)?\.global(\.L2::\d+B)?", "cp_async", "[s] [g] #16 u?", 80),
@@ -186,6 +189,7 @@ FORMS = (
     # Threads together
     Form(r"(bar|barrier)(\.cta)?\.sync(\.aligned)?", "bar_sync", "#0"),
     Form(r"bar\.warp\.sync", "bar_warp_sync", "u"),
+    Form(r"fence\.proxy\.async(\.global|\.shared::c(ta|luster))?", "fence_proxy", "", 90),
     Form(r"membar\.cta|fence(\.acq_rel|\.sc)?\.cta", "fence_cta", ""),
     Form(r"membar\.gl|fence(\.acq_rel|\.sc)?\.gpu", "fence_gpu", ""),
     Form(r"membar\.sys|fence(\.acq_rel|\.sc)?\.sys", "fence_sys", ""),
@@ -196,6 +200,10 @@ FORMS = (
     Form(r"redux\.sync\.add\.[us]32", "redux_add_u32", "u = u u", 80),
     Form(r"redux\.sync\.(?P<f>and|or|xor)\.b32", "redux_{f}_u32", "b = b u", 80),
 )  # fmt: skip
+
+# Products of a warpgroup: the sums, then the first matrix (registers or a descriptor), the descriptor of the second one,
+# scale-d, imm-scale-a, imm-scale-b, imm-trans-a (for a descriptor) and imm-trans-b.
+WGMMA = r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k16\.f32\.(?P<t>b?f16)\.(?P=t)"
 
 # Special registers -> the C++ expression. In a template they are written %%name.
 _PLACES = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
@@ -214,7 +222,11 @@ SPECIAL = {
 
 # Other instructions, by the beginning of their names -> what to use instead. The first match counts.
 INSTEAD = (
-    (r"wgmma|tcgen05", "mma.sync.aligned.m16n8k8 or .m16n8k16"),
+    (
+        r"wgmma",
+        "wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16 or .f32.bf16.bf16, or mma.sync.aligned.m16n8k8 or .m16n8k16",
+    ),
+    (r"tcgen05", "mma.sync.aligned.m16n8k8 or .m16n8k16"),
     (
         r"mma\.",
         "mma.sync.aligned of m16n8k4 or m16n8k8 (tf32), m16n8k8 or m16n8k16 (f16, bf16), or m16n8k32 (8 bits)",

@@ -170,6 +170,8 @@ def _choose_macros(rewritten: list[Rewritten], mode: str) -> str:
 def include_ptx(rewritten: list[Rewritten]) -> str:
     """Return the #include after the prelude for sources with inline PTX or addresses for it, else ""."""
     needed = any(r.ptx or any(word.startswith("__cvta_") for word in r.source.words) for r in rewritten)
+    if any("wgmma" in r.source.text for r in rewritten):
+        return "#include <simt/wgmma.h>\n"
     return "#include <simt/ptx.h>\n" if needed else ""
 
 

@@ -459,6 +459,7 @@ SIMT_INLINE u32 atom_ordered_add_u32(u64 a, u32 x) { return Ordered<u32>::add((u
 
 SIMT_INLINE void bar_sync(constant<0>, int line = __builtin_LINE()) { simt::barrier(line); }
 SIMT_INLINE void bar_warp_sync(u32 mask, int line = __builtin_LINE()) { ::__syncwarp(mask, line); }
+SIMT_INLINE void fence_proxy() {}  // every access goes the same way
 SIMT_INLINE void fence_cta() { ::__threadfence_block(); }
 SIMT_INLINE void fence_gpu() { ::__threadfence(); }
 SIMT_INLINE void fence_sys() { ::__threadfence_system(); }

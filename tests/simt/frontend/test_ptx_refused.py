@@ -28,7 +28,7 @@ def _refused(template: str, operands: str = "") -> simt.CompileError:
             "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%0}, %1, %2, 1, 1, 1;",
             "",
             "wgmma.mma_async",
-            "mma.sync.aligned.m16n8k8",
+            "m64nNk16.f32.f16.f16 .* m16n8k8",
         ),
         (
             "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%2}, {%3};",
