@@ -25,6 +25,7 @@ namespace simt {
 
 inline constexpr std::uintptr_t window = std::uintptr_t(1) << 24;
 static __thread char among_static_arrays;
+static __thread bool has_static_numbers;  // a kernel of this module has asked for one
 
 SIMT_INLINE std::uintptr_t window_of(const void* place) { return (std::uintptr_t)place & ~(window - 1); }
 
@@ -33,7 +34,10 @@ SIMT_OWN_PROBES std::size_t shared_number(const void* pointer) {
   const auto at = (std::uintptr_t)pointer, dynamic = (std::uintptr_t)dynamic_shared();
   if (at - dynamic <= dynamic_shared_size()) return at - window_of((void*)dynamic) + window;
   const std::uintptr_t from_static = at - window_of(&among_static_arrays) + 4 * window;
-  if (from_static - 3 * window < 3 * window) return from_static;
+  if (from_static - 3 * window < 3 * window) {
+    has_static_numbers = true;
+    return from_static;
+  }
   return at - dynamic + window < 2 * window ? at - window_of((void*)dynamic) + window : 0;
 }
 

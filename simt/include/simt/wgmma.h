@@ -16,8 +16,8 @@ struct Matrix {
   unsigned width;            // bytes of a swizzled row; 16 without a swizzle
 };
 
-// A descriptor has 18 bits of an address. They are looked for in dynamic shared memory, which is smaller, then near the
-// static arrays.
+// A descriptor has 18 bits of an address, and dynamic shared memory has fewer bytes than that: the bits are looked for
+// there, then near the static arrays.
 SIMT_APART inline const char* find_matrix(unsigned low, const char* what, int line) {
   constexpr std::uintptr_t range = std::uintptr_t(1) << 18;
   const auto dynamic = (std::uintptr_t)dynamic_shared(), array = (std::uintptr_t)&among_static_arrays;
@@ -26,7 +26,7 @@ SIMT_APART inline const char* find_matrix(unsigned low, const char* what, int li
   const bool is_dynamic = in_dynamic - dynamic < dynamic_shared_size();
   const std::uintptr_t in_static = in_shared((const void*)above) ? above : above - range;
   const bool is_static = in_shared((const void*)in_static);
-  if (is_dynamic && is_static)
+  if (is_dynamic && is_static && has_static_numbers)
     detail::against_rules("illegal_address",
                           "the start address of each matrix to differ from those of static arrays in its 18 bits. Put "
                           "all arrays that it uses into dynamic shared memory.",

@@ -28,7 +28,7 @@ def _refused(template: str, operands: str = "") -> simt.CompileError:
             "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%0}, %1, %2, 1, 1, 1;",
             "",
             "wgmma.mma_async",
-            "m64nNk16.f32.f16.f16 .* m16n8k8",
+            "m64nNk16.f32.f16.f16 .*m16n8k8",
         ),
         (
             "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0}, {%1}, {%2}, {%3};",
@@ -100,7 +100,7 @@ def test_what_is_not_compiled_is_not_refused():
     """May a branch for newer GPUs hold what a CPU can't run, and is it told at its line where that branch is the one
     compiled?
     """
-    branch = '#if {}\n__global__ void k() {{ asm volatile("wgmma.fence.sync.aligned;"); }}\n#endif\nvoid f() {{}}'
+    branch = '#if {}\n__global__ void k() {{ asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }}\n#endif\nvoid f() {{}}'
 
     def build(condition):
         source = branch.format(condition)
@@ -108,7 +108,7 @@ def test_what_is_not_compiled_is_not_refused():
 
     build("__CUDA_ARCH__ >= 900").f()
     with pytest.raises(
-        simt.CompileError, match=r"^cuda_sources, line 2: `wgmma.fence.sync.aligned`: this PTX instruction cannot"
+        simt.CompileError, match=r"^cuda_sources, line 2: `setmaxnreg.dec.sync.aligned.u32`: this PTX instruction cannot"
     ):
         build("__CUDA_ARCH__ >= 750")
 
