@@ -561,7 +561,8 @@ constexpr int GROUP_COPIERS = GROUPS == 3 ? 256 : GROUP_THREADS;  // threads tha
 constexpr int GROUP_QUERIES = 64 * GROUPS;
 constexpr int GROUP_STAGES = 3;                                     // tiles of the ring
 template <int D> constexpr int GROUP_BLOCKS = D == 64 ? 2 : 1;      // of a multiprocessor
-template <int D> constexpr int GROUP_TILE = 64;                     // keys and values
+template <int D> constexpr int GROUP_TILE = 128;                    // keys and values that are copied at a time
+template <int D> constexpr int STEP = 64;                           // of them that are multiplied at a time
 template <int D> constexpr int PANEL_BYTES = GROUP_TILE<D> * 128;   // of 64 columns of a tile: rows of 128 bytes
 template <int D> constexpr int GROUP_TILE_BYTES = D / 64 * PANEL_BYTES<D>;
 template <int D> constexpr int GROUP_STAGE_BYTES = 2 * GROUP_TILE_BYTES<D>;
@@ -620,13 +621,19 @@ __device__ __forceinline__ void commit_products() {
 #endif
 }
 
-// Waits until all groups of products but the last GROUPS_LEFT have written x; the compiler reads x no earlier.
+// Lets the compiler compute x neither before nor after this place.
+template <int N>
+__device__ __forceinline__ void hold(float (&x)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+}
+
+// Waits until all groups of products but the last GROUPS_LEFT have written x.
 template <int GROUPS_LEFT, int N>
 __device__ __forceinline__ void wait_for_products(float (&x)[N]) {
 #ifdef WARPGROUPS
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(GROUPS_LEFT) : "memory");
-#pragma unroll
-    for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+    hold(x);
 #endif
 }
 
@@ -775,21 +782,21 @@ __global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
     groups_kernel(const __half* q, const __half* k, const __half* v, __half* out, float* lse, int length, int tiles,
                   float scale, bool causal) {
 #ifdef WARPGROUPS
-    constexpr int N = GROUP_TILE<D>;
+    constexpr int N = STEP<D>, PARTS = GROUP_TILE<D> / N;
     extern __shared__ __align__(1024) unsigned char group_memory[];
-    const int lane = threadIdx.x % 32, two = lane % 4 * 2;
+    const int group = __shfl_sync(0xffffffff, (int)threadIdx.x / 128, 0), lane = threadIdx.x % 32, two = lane % 4 * 2;
     const int64_t head = (int64_t)(blockIdx.x / tiles) * length * D;
     const int order = blockIdx.x % tiles, tile = causal ? tiles - 1 - order : order;
-    const int group_query = tile * GROUP_QUERIES + threadIdx.x / 128 * 64;
+    const int group_query = tile * GROUP_QUERIES + group * 64;
     const int first_query = group_query + threadIdx.x / 32 % 4 * 16 + lane / 4;
     const int end = causal ? min(length, (tile + 1) * GROUP_QUERIES) : length;  // no query sees a key from here on
-    const int count = (end + N - 1) / N;
-    const int whole = (causal ? min(length, group_query + 1) : length) / N;  // tiles that all see whole
+    const int count = (end + N - 1) / N, own_count = causal ? min(count, (group_query + 63) / N + 1) : count;
+    const int whole = (causal ? min(length, group_query + 1) : length) / N;  // steps whose keys all queries see
     const unsigned ring = (unsigned)__cvta_generic_to_shared(group_memory);
     GroupCopies<D> copies(k + head, v + head, ring, length);
     copies.copy(0);
     commit_copies();
-    if (count > 1) copies.copy(1);
+    if (count > PARTS) copies.copy(1);
     commit_copies();
 
     unsigned queries[D / 16][4];
@@ -800,8 +807,9 @@ __global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
             *reinterpret_cast<const unsigned*>(q + head + row * D + i / 4 * 16 + two + i / 2 % 2 * 8);
     }
 
-    const uint64_t keys = descriptor(ring, PANEL_BYTES<D>);
-    constexpr int STAGE = GROUP_STAGE_BYTES<D> >> 4, VALUES = GROUP_TILE_BYTES<D> >> 4;
+    // In units of 16 bytes, as in a descriptor.
+    constexpr int STAGE = GROUP_STAGE_BYTES<D> >> 4, VALUES = GROUP_TILE_BYTES<D> >> 4, PART = N * 128 >> 4;
+    uint64_t keys = descriptor(ring, PANEL_BYTES<D>);
     GroupState<D> s = {};
     s.bound[0] = s.bound[1] = -INFINITY;
     float scores[N / 2];
@@ -817,30 +825,44 @@ __global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
     pack_group<N / 2>(weights, scores);
     int place = 0;
 #pragma unroll 1
-    for (int number = 1; number < count; ++number) {
-        const uint64_t values = keys + (place * STAGE + VALUES);
-        place = place + 1 == GROUP_STAGES ? 0 : place + 1;
-        wait_for_copies<0>();
-        show_copies();
-        __syncthreads();  // this tile is there, and all are done with the one before the last
-        if (number + 1 < count) copies.copy(place + 1 == GROUP_STAGES ? 0 : place + 1);
-        commit_copies();
-        begin_products();
-        begin_scores<D, N>(scores, queries, keys + place * STAGE);
-        begin_sums<D, N>(s.sums, weights, values);
-        wait_for_products<1>(scores);
-        if (number >= whole) mask_group(scores, number * N + two, first_query, length, causal);
-        const bool shrinks = exponentiate_group<D>(s, scores, scale);
-        wait_for_products<0>(s.sums);
-        if (shrinks) {
-#pragma unroll
-            for (int i = 0; i < D / 2; ++i) s.sums[i] *= s.shrink[i / 2 % 2];
+    for (int number = 1; number <= count; ++number) {
+        const uint64_t values = keys + VALUES;
+        if (number % PARTS != 0) {
+            keys += PART;
+        } else {
+            place = place + 1 == GROUP_STAGES ? 0 : place + 1;
+            keys = descriptor(ring, PANEL_BYTES<D>) + place * STAGE;
+            if (number < count) {
+                wait_for_copies<0>();
+                show_copies();
+                __syncthreads();  // this tile is there, and all are done with the one before the last
+                if (number + PARTS < count) copies.copy(place + 1 == GROUP_STAGES ? 0 : place + 1);
+                commit_copies();
+            }
         }
-        pack_group<N / 2>(weights, scores);
+        if (number < own_count) {
+            begin_products();
+            begin_scores<D, N>(scores, queries, keys);
+            begin_sums<D, N>(s.sums, weights, values);
+            wait_for_products<1>(scores);
+            if (number >= whole) mask_group(scores, number * N + two, first_query, length, causal);
+            const bool shrinks = exponentiate_group<D>(s, scores, scale);
+            hold(scores);
+            // Either branch waits, so that no exponential is computed after the wait.
+            if (!shrinks) {
+                wait_for_products<0>(s.sums);
+            } else {
+                wait_for_products<0>(s.sums);
+#pragma unroll
+                for (int i = 0; i < D / 2; ++i) s.sums[i] *= s.shrink[i / 2 % 2];
+            }
+            pack_group<N / 2>(weights, scores);
+        } else if (number == own_count) {
+            begin_products();
+            begin_sums<D, N>(s.sums, weights, values);
+            wait_for_products<0>(s.sums);
+        }
     }
-    begin_products();
-    begin_sums<D, N>(s.sums, weights, keys + (place * STAGE + VALUES));
-    wait_for_products<0>(s.sums);
 
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
