@@ -555,15 +555,15 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
 #define WARPGROUPS 1
 #endif
 
-constexpr int GROUPS = 2;                                           // warpgroups of a block
-constexpr int GROUP_THREADS = 128 * GROUPS;
-constexpr int GROUP_COPIERS = GROUPS == 3 ? 256 : GROUP_THREADS;  // threads that copy
-constexpr int GROUP_QUERIES = 64 * GROUPS;
-constexpr int GROUP_STAGES = 3;                                     // tiles of the ring
-template <int D> constexpr int GROUP_BLOCKS = D == 64 ? 2 : 1;      // of a multiprocessor
-template <int D> constexpr int GROUP_TILE = 128;                    // keys and values that are copied at a time
-template <int D> constexpr int STEP = 64;                           // of them that are multiplied at a time
-template <int D> constexpr int PANEL_BYTES = GROUP_TILE<D> * 128;   // of 64 columns of a tile: rows of 128 bytes
+template <int D> constexpr int GROUPS = D == 64 ? 3 : 2;  // warpgroups of a block
+template <int D> constexpr int GROUP_BLOCKS = D == 64 ? 1 : 1;  // of a multiprocessor
+template <int D> constexpr int GROUP_THREADS = 128 * GROUPS<D>;
+template <int D> constexpr int GROUP_COPIERS = GROUPS<D> == 3 ? 256 : GROUP_THREADS<D>;  // threads that copy
+template <int D> constexpr int GROUP_QUERIES = 64 * GROUPS<D>;
+template <int D> constexpr int GROUP_TILE = 128;  // keys and values that are copied at a time
+template <int D> constexpr int STEP = 64;  // of them that are multiplied at a time
+constexpr int GROUP_STAGES = 3;  // tiles of the ring
+template <int D> constexpr int PANEL_BYTES = GROUP_TILE<D> * 128;  // of 64 columns of a tile: rows of 128 bytes
 template <int D> constexpr int GROUP_TILE_BYTES = D / 64 * PANEL_BYTES<D>;
 template <int D> constexpr int GROUP_STAGE_BYTES = 2 * GROUP_TILE_BYTES<D>;
 constexpr float LIMIT = 8.0f;  // exponents of 2 above which the bound rises: halves end at 2^16
@@ -647,13 +647,14 @@ __device__ __forceinline__ void show_copies() {
 // Returns the descriptor of a matrix in shared memory: rows of 128 bytes, swizzled, eight of them every 1024 bytes, and
 // the next 64 columns `panel` bytes further on.
 __device__ __forceinline__ uint64_t descriptor(unsigned at, int panel) {
-    return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+    return (uint64_t)((at & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
+           (uint64_t)1 << 62;
 }
 
 // Where this thread copies keys and values from and to.
 template <int D>
 struct GroupCopies {
-    static constexpr int CHUNKS = D / 8, LINES = GROUP_COPIERS / CHUNKS;  // of a row; rows that are copied at a time
+    static constexpr int CHUNKS = D / 8, LINES = GROUP_COPIERS<D> / CHUNKS;  // of a row; rows that are copied at a time
     static_assert(LINES % 8 == 0 && GROUP_TILE<D> % LINES == 0, "a thread has the same place in each of its rows");
     const __half *k, *v;  // what this thread copies of its first row of the next tile
     int left;  // rows from that one on
@@ -669,7 +670,7 @@ struct GroupCopies {
 
     // Begins to copy the next tile to a place of the ring; what lies past the end is 0.
     __device__ __forceinline__ void copy(int place) {
-        if (GROUP_COPIERS < GROUP_THREADS && threadIdx.x >= GROUP_COPIERS) return;
+        if (GROUP_COPIERS<D> < GROUP_THREADS<D> && threadIdx.x >= GROUP_COPIERS<D>) return;
         const unsigned at = to + place * GROUP_STAGE_BYTES<D>;
         if (left > GROUP_TILE<D> - LINES) {
 #pragma unroll
@@ -720,7 +721,8 @@ __device__ __forceinline__ bool exponentiate_group(GroupState<D>& s, float (&sco
         largest[0] = fmaxf(largest[0], fmaxf(scores[i], scores[i + 1]));
         largest[1] = fmaxf(largest[1], fmaxf(scores[i + 2], scores[i + 3]));
     }
-    const bool rises = fmaxf(__fmaf_rn(largest[0], scale, -s.bound[0]), __fmaf_rn(largest[1], scale, -s.bound[1])) > LIMIT;
+    const bool rises =
+        fmaxf(__fmaf_rn(largest[0], scale, -s.bound[0]), __fmaf_rn(largest[1], scale, -s.bound[1])) > LIMIT;
     const bool any = __any_sync(0xffffffff, rises);
     if (any) {
 #pragma unroll
@@ -774,11 +776,11 @@ __device__ __forceinline__ void begin_sums(float (&sums)[D / 2], const unsigned 
     commit_products();
 }
 
-// q, k, v, out (heads of all images, length, D). A block has GROUP_QUERIES queries, `tiles` blocks have those of a head.
+// q, k, v, out (heads of all images, length, D). A block has GROUP_QUERIES<D> queries, `tiles` blocks have those of a head.
 // scale: of the exponents of 2.
 // lse (heads, length): the natural logarithm of the sum of each query's exponentials.
 template <int D>
-__global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
+__global__ void __launch_bounds__(GROUP_THREADS<D>, GROUP_BLOCKS<D>)
     groups_kernel(const __half* q, const __half* k, const __half* v, __half* out, float* lse, int length, int tiles,
                   float scale, bool causal) {
 #ifdef WARPGROUPS
@@ -787,9 +789,9 @@ __global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
     const int group = __shfl_sync(0xffffffff, (int)threadIdx.x / 128, 0), lane = threadIdx.x % 32, two = lane % 4 * 2;
     const int64_t head = (int64_t)(blockIdx.x / tiles) * length * D;
     const int order = blockIdx.x % tiles, tile = causal ? tiles - 1 - order : order;
-    const int group_query = tile * GROUP_QUERIES + group * 64;
+    const int group_query = tile * GROUP_QUERIES<D> + group * 64;
     const int first_query = group_query + threadIdx.x / 32 % 4 * 16 + lane / 4;
-    const int end = causal ? min(length, (tile + 1) * GROUP_QUERIES) : length;  // no query sees a key from here on
+    const int end = causal ? min(length, (tile + 1) * GROUP_QUERIES<D>) : length;  // no query sees a key from here on
     const int count = (end + N - 1) / N, own_count = causal ? min(count, (group_query + 63) / N + 1) : count;
     const int whole = (causal ? min(length, group_query + 1) : length) / N;  // steps whose keys all queries see
     const unsigned ring = (unsigned)__cvta_generic_to_shared(group_memory);
@@ -813,56 +815,68 @@ __global__ void __launch_bounds__(GROUP_THREADS, GROUP_BLOCKS<D>)
     GroupState<D> s = {};
     s.bound[0] = s.bound[1] = -INFINITY;
     float scores[N / 2];
-    unsigned weights[N / 16][4];
+    unsigned weights[N / 16][4] = {};  // of the step before
     wait_for_copies<1>();
     show_copies();
     __syncthreads();  // the first tile is there
     begin_products();
     begin_scores<D, N>(scores, queries, keys);
     wait_for_products<0>(scores);
-    if (whole == 0) mask_group(scores, two, first_query, length, causal);
-    exponentiate_group<D>(s, scores, scale);
-    pack_group<N / 2>(weights, scores);
-    int place = 0;
-#pragma unroll 1
-    for (int number = 1; number <= count; ++number) {
-        const uint64_t values = keys + VALUES;
-        if (number % PARTS != 0) {
+    int number = 0, place = 0;
+    // Makes the next step's keys the current ones.
+    const auto advance = [&] {
+        if (++number % PARTS != 0) {
             keys += PART;
-        } else {
-            place = place + 1 == GROUP_STAGES ? 0 : place + 1;
-            keys = descriptor(ring, PANEL_BYTES<D>) + place * STAGE;
-            if (number < count) {
-                wait_for_copies<0>();
-                show_copies();
-                __syncthreads();  // this tile is there, and all are done with the one before the last
-                if (number + PARTS < count) copies.copy(place + 1 == GROUP_STAGES ? 0 : place + 1);
-                commit_copies();
-            }
+            return;
         }
-        if (number < own_count) {
-            begin_products();
-            begin_scores<D, N>(scores, queries, keys);
-            begin_sums<D, N>(s.sums, weights, values);
-            wait_for_products<1>(scores);
-            if (number >= whole) mask_group(scores, number * N + two, first_query, length, causal);
-            const bool shrinks = exponentiate_group<D>(s, scores, scale);
-            hold(scores);
-            // Either branch waits, so that no exponential is computed after the wait.
-            if (!shrinks) {
-                wait_for_products<0>(s.sums);
-            } else {
-                wait_for_products<0>(s.sums);
-#pragma unroll
-                for (int i = 0; i < D / 2; ++i) s.sums[i] *= s.shrink[i / 2 % 2];
-            }
-            pack_group<N / 2>(weights, scores);
-        } else if (number == own_count) {
-            begin_products();
-            begin_sums<D, N>(s.sums, weights, values);
+        place = place + 1 == GROUP_STAGES ? 0 : place + 1;
+        keys = descriptor(ring, PANEL_BYTES<D>) + place * STAGE;
+        if (number < count) {
+            wait_for_copies<0>();
+            show_copies();
+            __syncthreads();  // this tile is there, and all are done with the one before the last
+            if (number + PARTS < count) copies.copy(place + 1 == GROUP_STAGES ? 0 : place + 1);
+            commit_copies();
+        }
+    };
+    // Turns scores into weights, while the tensor cores add the values of the step before and compute the next scores.
+    uint64_t values = keys + VALUES;
+    const auto step = [&](float (&now)[N / 2], float (&next)[N / 2]) {
+        const uint64_t own_keys = keys;
+        const int own_number = number;
+        advance();
+        begin_products();
+        // The last step computes its own scores again: ptxas follows products through no branch.
+        begin_scores<D, N>(next, queries, number < own_count ? keys : own_keys);
+        begin_sums<D, N>(s.sums, weights, values);
+        if (own_number >= whole) mask_group(now, own_number * N + two, first_query, length, causal);
+        const bool shrinks = exponentiate_group<D>(s, now, scale);
+        hold(now);
+        // Either branch waits, so that no exponential is computed after the wait.
+        if (!shrinks) {
             wait_for_products<0>(s.sums);
+        } else {
+            wait_for_products<0>(s.sums);
+#pragma unroll
+            for (int i = 0; i < D / 2; ++i) s.sums[i] *= s.shrink[i / 2 % 2];
         }
+        hold(next);
+        pack_group<N / 2>(weights, now);
+        values = own_keys + VALUES;
+    };
+    float others[N / 2];
+#pragma unroll 1
+    for (;;) {
+        step(scores, others);
+        if (number >= own_count) break;
+        step(others, scores);
+        if (number >= own_count) break;
     }
+    begin_products();
+    begin_sums<D, N>(s.sums, weights, values);
+    wait_for_products<0>(s.sums);
+#pragma unroll 1
+    while (number < count) advance();
 
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -1423,15 +1437,15 @@ template <int D>
 static const char* launch_groups(const Tensors& t, const Sizes& of, bool causal, cudaStream_t stream) {
     const __half *q = static_cast<const __half*>(t.q), *k = static_cast<const __half*>(t.k),
                  *v = static_cast<const __half*>(t.v);
-    const int64_t tiles = (of.length + GROUP_QUERIES - 1) / GROUP_QUERIES;
+    const int64_t tiles = (of.length + GROUP_QUERIES<D> - 1) / GROUP_QUERIES<D>;
     if (tiles * of.heads > INT_MAX) return "too many queries for one launch";
     const float scale = 1.44269504088896341f / std::sqrt((float)D);
     const auto kernel = groups_kernel<D>;
     constexpr int bytes = GROUP_STAGES * GROUP_STAGE_BYTES<D>;
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-    kernel<<<tiles * of.heads, GROUP_THREADS, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), t.lse, of.length,
-                                                               (int)tiles, scale, causal);
+    kernel<<<tiles * of.heads, GROUP_THREADS<D>, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), t.lse,
+                                                                  of.length, (int)tiles, scale, causal);
     return message();
 }
 

@@ -363,12 +363,16 @@ class _Body:
         self.registers = _Registers(operands)
         self.lines: list[str] = []
         self.since = OLDEST
+        self.read_if: dict[int, str] = {}  # operand that may be unwritten -> the condition under which it is read
 
     def text(self) -> str:
         lines = []
         for n, o in enumerate(self.registers.operands):
             if o.kind != "n":
-                value = f"::simt::ptx::from_{o.kind}({o.expression})" if o.read else "{}"
+                read = o.expression
+                if n in self.read_if:
+                    read = f"::simt::ptx::sum_before({self.read_if[n]}, {o.expression})"
+                value = f"::simt::ptx::from_{o.kind}({read})" if o.read else "{}"
                 lines.append(f"{_TYPES[o.kind]} simt_{n} = {value};")
         lines += [f"{_TYPES[kind]} simt_r_{name} = {{}};" for name, kind in self.registers.declared.items()]
         lines += self.lines
@@ -459,6 +463,10 @@ class _Body:
             *(registers.value(name, each, "f") for each in names),
         ]  # fmt: skip
         writes = [registers.write(name, each, "f", f"::simt::ptx::group_sum({i})") for i, each in enumerate(names)]
+        # Sums are not read where scale-d is false, which is known before the instruction if it is a constant.
+        constant = adds.isdigit() or (registers.register(name, adds) or ("",))[0] == "n"
+        condition = registers.value(name, adds, "p") if constant else "false"
+        self.read_if |= {int(each[1:]): condition for each in names if re.fullmatch(r"%\d+", each)}
         return f"::simt::ptx::wgmma<{columns}, ::simt::ptx::{kind}>({', '.join(given)}); {' '.join(writes)}"
 
     def move(self, name: str, operands: list[str]) -> str:

@@ -201,7 +201,7 @@ FORMS = (
     Form(r"redux\.sync\.(?P<f>and|or|xor)\.b32", "redux_{f}_u32", "b = b u", 80),
 )  # fmt: skip
 
-# Products of a warpgroup: the sums, then the first matrix (registers or a descriptor), the descriptor of the second one,
+# Products of a warpgroup: the sums, the first matrix (registers or a descriptor), the descriptor of the second one,
 # scale-d, imm-scale-a, imm-scale-b, imm-trans-a (for a descriptor) and imm-trans-b.
 WGMMA = r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k16\.f32\.(?P<t>b?f16)\.(?P=t)"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from simt.errors import CompileError
 from simt.frontend.source import Source
 from simt.gpu import nvrtc
-from simt.gpu.flags import TORCH_FLAGS, pick_host_flags, refuse_architectures, translate
+from simt.gpu.flags import TORCH_FLAGS, pick_architecture, pick_host_flags, refuse_architectures, translate
 from simt.gpu.items import NotSplit
 from simt.gpu.split import Split, split
 from simt.toolchain import cache
@@ -73,6 +73,7 @@ def build(sources: Sources, cuda_flags: Sequence[str], architecture: str) -> Bui
         check_bindings([s.label for s in (*sources.parsed_cpp, *sources.parsed_cuda) if s.binds_by_hand], sources)
     whole = Source("\n".join(sources.cuda), "cuda_sources")  # one file, as torch makes it
     parts = split(whole, standard=find_nvcc() is not None)
+    cuda_flags, architecture = pick_architecture(cuda_flags, architecture)
     refuse_architectures(cuda_flags)
     units = _make_units(sources, parts, whole, tuple(pick_host_flags(cuda_flags)), architecture)
     with ThreadPoolExecutor(len(units) + 1) as pool:

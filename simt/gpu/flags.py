@@ -30,6 +30,18 @@ _NOTHING = re.compile(
 )
 
 
+# The architecture with wgmma, which nvcc compiles for on request alone: it runs on GPUs of this one capability.
+_HOPPER_FLAG = "-gencode=arch=compute_90a,code=sm_90a"
+
+
+def pick_architecture(flags: Sequence[str], architecture: str) -> tuple[list[str], str]:
+    """Return the flags without that for sm_90a, and the architecture to compile for. architecture: the GPU's own."""
+    words = _split_words(flags)
+    if architecture != "sm_90" or _HOPPER_FLAG not in words:
+        return list(flags), architecture
+    return [word for word in words if word != _HOPPER_FLAG], "sm_90a"
+
+
 def refuse_architectures(flags: Sequence[str]) -> None:
     """Raise NotSplit if the flags name architectures: one is compiled for here, that of the GPU in use."""
     for flag in _split_words(flags):

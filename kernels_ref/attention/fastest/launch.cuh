@@ -30,7 +30,7 @@ template <int D>
 static const char* launch_groups(const Tensors& t, const Sizes& of, bool causal, cudaStream_t stream) {
     const __half *q = static_cast<const __half*>(t.q), *k = static_cast<const __half*>(t.k),
                  *v = static_cast<const __half*>(t.v);
-    const int64_t tiles = (of.length + GROUP_QUERIES - 1) / GROUP_QUERIES;
+    const int64_t tiles = (of.length + GROUP_QUERIES<D> - 1) / GROUP_QUERIES<D>;
     if (tiles * of.heads > INT_MAX) return "too many queries for one launch";
     const float scale = 1.44269504088896341f / std::sqrt((float)D);
     const auto kernel = groups_kernel<D>;
@@ -38,11 +38,11 @@ static const char* launch_groups(const Tensors& t, const Sizes& of, bool causal,
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
 #if BACKWARD
-    kernel<<<tiles * of.heads, GROUP_THREADS, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), t.lse, of.length,
-                                                               (int)tiles, scale, causal);
+    kernel<<<tiles * of.heads, GROUP_THREADS<D>, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), t.lse,
+                                                                  of.length, (int)tiles, scale, causal);
 #else
-    kernel<<<tiles * of.heads, GROUP_THREADS, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), of.length,
-                                                               (int)tiles, scale, causal);
+    kernel<<<tiles * of.heads, GROUP_THREADS<D>, bytes, stream>>>(q, k, v, static_cast<__half*>(t.out), of.length,
+                                                                  (int)tiles, scale, causal);
 #endif
     return message();
 }

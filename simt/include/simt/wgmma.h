@@ -13,7 +13,7 @@ namespace ptx {
 struct Matrix {
   const char* start;
   unsigned leading, stride;  // in bytes
-  unsigned width;            // bytes of a swizzled row; 16 without a swizzle
+  unsigned width;  // bytes of a swizzled row; 16 without a swizzle
 };
 
 // A descriptor has 18 bits of an address, and dynamic shared memory has fewer bytes than that: the bits are looked for
@@ -110,6 +110,16 @@ struct GroupPart {
 
 static __thread float group_sums[128];  // of the lane whose wgmma ended last
 
+// The value of a sum before the product, which reads it only if it adds to it.
+SIMT_INLINE float sum_before(bool is_read, const float& sum) {
+#ifdef SIMT_CHECK
+  return is_read ? sum : copied(sum);
+#else
+  (void)is_read;
+  return sum;
+#endif
+}
+
 SIMT_OWN_PROBES float group_sum(unsigned i) { return group_sums[i]; }
 
 SIMT_INLINE GroupPart& group_part(const Exchange& met, unsigned lane) { return *(GroupPart*)met.value[lane]; }
@@ -196,8 +206,7 @@ SIMT_APART void multiply_rows(GroupPart& own, unsigned columns, bool a_turned, b
   check_group(met, own, what, line);
   double rows[16][16];
   put_rows<T>(rows, met, a_turned, a_negated);
-  for (unsigned first = 0; first < columns; first += 8)
-    add_columns<T>(rows, met, first, b_turned, b_negated, adds);
+  for (unsigned first = 0; first < columns; first += 8) add_columns<T>(rows, met, first, b_turned, b_negated, adds);
   for (unsigned lane = 0; lane < 32; ++lane) group_part(met, lane).done = true;
 }
 

@@ -100,7 +100,7 @@ def test_what_is_not_compiled_is_not_refused():
     """May a branch for newer GPUs hold what a CPU can't run, and is it told at its line where that branch is the one
     compiled?
     """
-    branch = '#if {}\n__global__ void k() {{ asm volatile("setmaxnreg.dec.sync.aligned.u32 40;"); }}\n#endif\nvoid f() {{}}'
+    branch = '#if {}\n__global__ void k() {{ asm volatile("griddepcontrol.wait;"); }}\n#endif\nvoid f() {{}}'
 
     def build(condition):
         source = branch.format(condition)
@@ -108,7 +108,7 @@ def test_what_is_not_compiled_is_not_refused():
 
     build("__CUDA_ARCH__ >= 900").f()
     with pytest.raises(
-        simt.CompileError, match=r"^cuda_sources, line 2: `setmaxnreg.dec.sync.aligned.u32`: this PTX instruction cannot"
+        simt.CompileError, match=r"^cuda_sources, line 2: `griddepcontrol.wait`: this PTX instruction cannot"
     ):
         build("__CUDA_ARCH__ >= 750")
 

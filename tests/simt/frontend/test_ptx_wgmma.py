@@ -199,9 +199,9 @@ def test_reads_are_checked(kernels):
     with simt.check(device="H200") as report:
         _run(kernels)
     assert report.findings == []
-    with pytest.raises(simt.KernelError, match="past the end of the dynamic shared memory") as caught:
-        with simt.check(device="H200"):
-            _run(kernels, b_fields=1 << 62 | 2048 << 32)
+    message = "past the end of the dynamic shared memory"
+    with pytest.raises(simt.KernelError, match=message) as caught, simt.check(device="H200"):
+        _run(kernels, b_fields=1 << 62 | 2048 << 32)
     assert _line("form == 3") < caught.value.line < _line("form == 4")
 
 

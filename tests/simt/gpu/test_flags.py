@@ -2,7 +2,7 @@
 
 import pytest
 
-from simt.gpu.flags import TORCH_FLAGS, pick_host_flags, refuse_architectures, translate
+from simt.gpu.flags import TORCH_FLAGS, pick_architecture, pick_host_flags, refuse_architectures, translate
 from simt.gpu.items import NotSplit
 
 
@@ -37,3 +37,11 @@ def test_architectures_are_nvccs(flag):
     with pytest.raises(NotSplit, match=flag):
         refuse_architectures(["-O3", flag])
     refuse_architectures(["-O3", "--use_fast_math"])
+
+
+def test_architecture_of_hopper():
+    """Is the flag for sm_90a followed on a GPU of that capability, and left to nvcc on others?"""
+    flags = ["-O3", "-gencode=arch=compute_90a,code=sm_90a"]
+    assert pick_architecture(flags, "sm_90") == (["-O3"], "sm_90a")
+    assert pick_architecture(["-O3"], "sm_90") == (["-O3"], "sm_90")
+    assert pick_architecture(flags, "sm_100") == (flags, "sm_100")
