@@ -462,7 +462,11 @@ class _Body:
             f'"wgmma.m64n{columns}k16.{kind}"', "__builtin_LINE()",
             *(registers.value(name, each, "f") for each in names),
         ]  # fmt: skip
-        writes = [registers.write(name, each, "f", f"::simt::ptx::group_sum({i})") for i, each in enumerate(names)]
+        writes = []
+        for first in range(0, len(names), 4):
+            parts = zip(names[first : first + 4], "xyzw")
+            assigned = " ".join(registers.write(name, each, "f", f"simt_v.{member}") for each, member in parts)
+            writes.append(f"{{ const auto simt_v = ::simt::ptx::four_group_sums({first}); {assigned} }}")
         # Sums are not read where scale-d is false, which is known before the instruction if it is a constant.
         constant = adds.isdigit() or (registers.register(name, adds) or ("",))[0] == "n"
         condition = registers.value(name, adds, "p") if constant else "false"

@@ -33,7 +33,7 @@ _QUALIFIERS = {
     "__constant__": "",
     "__managed__": "",
     "__grid_constant__": "",
-    "__forceinline__": "inline",
+    "__forceinline__": "inline",  # or more: _replace_qualifiers()
     "__noinline__": "__attribute__((__noinline__))",
 }
 # What takes the address of a kernel as a void*.
@@ -67,7 +67,8 @@ def rewrite(
 
     cuda: False for C++ sources, in which only torch's names for the GPU change. checked: for a checked build, poison
     local variables without a value, name dynamic shared memory, and mark calls whose result is ignored. unrolled:
-    unroll loops of constant length. known: kernels of other files of the same program, which this file may launch.
+    unroll loops of constant length, and where wgmma is used, inline what nvcc is forced to inline. known: kernels of
+    other files of the same program, which this file may launch.
     Raises Unsupported if the source uses a feature that cannot run on the CPU, CompileError for PTX, calls and
     assignments in device code that nvcc refuses too.
     """
@@ -84,7 +85,10 @@ def rewrite(
     if not source.words.isdisjoint(_BY_ADDRESS):
         rewrite_erased_kernels(tokens, launched)
     shared, ends = rewrite_shared(tokens, source, checked)
-    _replace_qualifiers(tokens)
+    # By its own choice g++ does not inline a function with a wgmma, which writes up to 128 registers. The arrays that
+    # such a function takes by reference would be counted as local memory.
+    inlines = unrolled and "wgmma" in source.text
+    _replace_qualifiers(tokens, "inline __attribute__((always_inline))" if inlines else "inline")
     store_whole(tokens)
     if checked:
         returned = find_returned(tokens, source)
@@ -124,13 +128,15 @@ def _join(tokens: list[Token], source: Source) -> str:
 # ---- qualifiers ----
 
 
-def _replace_qualifiers(tokens: list[Token]) -> None:
-    """Replace CUDA's qualifiers of functions and variables."""
+def _replace_qualifiers(tokens: list[Token], force_inline: str) -> None:
+    """Replace CUDA's qualifiers of functions and variables. force_inline: the replacement of __forceinline__."""
     for i, token in enumerate(tokens):
         if token.kind != "word":
             continue
         if token.text == "__forceinline__" and _is_inline_already(tokens, i):
             token.text = ""
+        elif token.text == "__forceinline__":
+            token.text = force_inline
         elif token.text in _QUALIFIERS:
             token.text = _QUALIFIERS[token.text]
         elif token.text == "__launch_bounds__":

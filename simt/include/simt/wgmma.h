@@ -120,7 +120,10 @@ SIMT_INLINE float sum_before(bool is_read, const float& sum) {
 #endif
 }
 
-SIMT_OWN_PROBES float group_sum(unsigned i) { return group_sums[i]; }
+// Four sums from the i-th on: as many as a function returns in registers.
+SIMT_OWN_PROBES float4 four_group_sums(unsigned i) {
+  return {group_sums[i], group_sums[i + 1], group_sums[i + 2], group_sums[i + 3]};
+}
 
 SIMT_INLINE GroupPart& group_part(const Exchange& met, unsigned lane) { return *(GroupPart*)met.value[lane]; }
 

@@ -213,6 +213,38 @@ def test_defects_are_found(kernels, defect, check):
     assert check in [f.check for f in report.findings], report.text()
 
 
+_BY_REFERENCE = f"""
+__device__ __forceinline__ void multiply(float (&d)[128], unsigned (&a)[4], unsigned long long of_b) {{
+  const int adds = 1;
+  {_product(256, "f16", True, 0, 0)}
+}}
+__global__ void products(float* sums) {{
+  extern __shared__ __align__(1024) uint4 room[];
+  for (int i = threadIdx.x; i < {ROOM // 16}; i += blockDim.x) room[i] = uint4();
+  __syncthreads();
+  const unsigned long long of_b = 1ull << 62 | 64ull << 32 | (__cvta_generic_to_shared(room) & 0x3ffff) >> 4;
+  float d[128] = {{}};
+  unsigned a[4] = {{}};
+  multiply(d, a, of_b);
+  multiply(d, a, of_b);
+  multiply(d, a, of_b);
+  for (int i = 0; i < 128; ++i) sums[i * 128 + threadIdx.x] = d[i];
+}}
+void run(torch::Tensor sums) {{
+  cudaFuncSetAttribute(products, cudaFuncAttributeMaxDynamicSharedMemorySize, {ROOM});
+  products<<<1, 128, {ROOM}>>>(POINTER(float, sums));
+}}
+"""
+
+
+def test_sums_by_reference_are_counted_as_registers():
+    """Does a forced inline function that takes the sums by reference leave them out of local memory?"""
+    with simt.count(device="H200") as report:
+        load(_BY_REFERENCE, ["void run(torch::Tensor sums)"]).run(torch.zeros(128 * 128))
+    (launch,) = report.launches
+    assert launch.counters.local_loads.requests == launch.counters.local_stores.requests == 0
+
+
 def test_reads_are_counted(kernels):
     """Does a warpgroup read its first matrix once, its second one once, and multiply as much as its shape says?"""
     with simt.count(device="H200") as report:
