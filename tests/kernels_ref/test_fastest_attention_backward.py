@@ -16,7 +16,11 @@ from tests.sample import sample
 NAME = "attention/fastest_backward"
 # One tile and several on both sides, all ragged; heads that fill a row of a tile, heads that do not, and one that the
 # kernels for the tensor cores do not take.
-SIZES = [*itertools.product((1, 17, 70, 161, 333), (8, 32, 40, 64, 96, 128), (False, True)), (40, 37, True)]
+SIZES = [
+    *itertools.product((1, 17, 70, 161, 333), (8, 32, 40, 64, 96, 128), (False, True)),
+    *itertools.product((63, 64, 65, 200), (64, 128), (False, True)),  # around a tile of Hopper's forward
+    (40, 37, True),
+]
 KEPT = [(70, 64, False), (161, 64, True), (40, 37, True)]
 UNIT = torch.finfo(torch.half).eps / 2  # relative error of one rounding
 
@@ -54,7 +58,8 @@ def test_gradients(length, depth, causal):
 @pytest.mark.parametrize("causal", [False, True])
 def test_gradients_of_large_scores(causal):
     """Are they right where one key has nearly all of the probability?"""
-    assert_right(*make(333, 64, causal, scale=8.0))
+    for options in OPTIONS:
+        assert_right(*make(333, 64, causal, scale=8.0), **options)
 
 
 @pytest.mark.slow
@@ -85,14 +90,15 @@ def test_layout_of_inputs_and_upstream_gradient_does_not_matter():
 
 @pytest.mark.slow
 def test_nan_stays_in_its_query():
-    """Does a query that is NaN give a gradient of NaN, and leave those of the other queries alone?"""
-    instance, model, upstream = make(100, 64, False)
-    clean = gradients(model, instance.inputs, upstream)[0]
-    instance.inputs[0][0, 0, 7, 3] = float("nan")
-    got = gradients(model, instance.inputs, upstream)[0]
-    assert got[0, 0, 7].isnan().all()
-    got[0, 0, 7] = clean[0, 0, 7]
-    torch.testing.assert_close(got, clean, rtol=2e-3, atol=2e-3)
+    """Does a query that is no finite number give a gradient of NaN, and leave those of the other queries alone?"""
+    for options, value in itertools.product(OPTIONS, ("nan", "inf")):
+        instance, model, upstream = make(100, 64, False)
+        clean = gradients(model, instance.inputs, upstream, **options)[0]
+        instance.inputs[0][0, 0, 7, 3] = float(value)
+        got = gradients(model, instance.inputs, upstream, **options)[0]
+        assert got[0, 0, 7].isnan().all()
+        got[0, 0, 7] = clean[0, 0, 7]
+        torch.testing.assert_close(got, clean, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.slow
@@ -111,15 +117,17 @@ def test_no_check_finds_anything_in_backward(length, depth, causal):
 
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("causal", [False, True])
-def test_full_size_gradients(causal):
-    """At KernelBench's size, are the first and the last head's gradients right, and the same many times over?"""
-    instance, model, upstream = make(2048, 64, causal, batch_size=8, heads=16)
+@pytest.mark.parametrize(
+    ("heads", "depth", "causal"), [(16, 64, False), (16, 64, True), (8, 128, False), (8, 128, True)]
+)
+def test_full_size_gradients(heads, depth, causal):
+    """At full size, are the first and the last head's gradients right, and the same many times over?"""
+    instance, model, upstream = make(2048, depth, causal, batch_size=8, heads=heads)
     first = gradients(model, instance.inputs, upstream)
     for _ in range(30):
         again = gradients(model, instance.inputs, upstream)
         assert all(torch.equal(first[key], again[key]) for key in first)
-    for image, head in ((0, 0), (7, 15)):
+    for image, head in ((0, 0), (7, heads - 1)):
         part = [x[image : image + 1, head : head + 1].clone() for x in instance.inputs]
         of_head = upstream[image : image + 1, head : head + 1]
         right = gradients(instance.build(), [x.double() for x in part], of_head.double())

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import itertools
 
 import pytest
 import torch
@@ -32,6 +33,15 @@ SIZES = {
         ({"batch_size": 2, "heads": 1, "length": 70, "head_dim": 8}, "normal", 70),
         # scores that rise above the bound again and again
         ({"batch_size": 1, "heads": 2, "length": 333, "scale": 8.0}, "file", 333),
+        # less than a tile, one, and several with a ragged end, of the heads that Hopper's own instructions take
+        *(
+            (
+                {"batch_size": 1, "heads": 2, "length": length, "head_dim": depth, "causal": causal},
+                "normal",
+                length,
+            )
+            for length, depth, causal in itertools.product((1, 17, 63, 64, 65, 200), (64, 128), (False, True))
+        ),
     ],
     # the same forward, and its logarithms; test_fastest_attention_backward.py tests the gradients
     "attention/fastest_backward": [
@@ -68,7 +78,8 @@ CASES = [
     ]
 ]
 
-# On a CPU: the room of a GPU's shared memory decides on the length of a ring.
+# On a CPU: the room of a GPU's shared memory decides on the length of a ring, and attention takes other instructions on
+# the H200.
 OPTIONS = [{"guard": "end"}, *({"guard": "front", "schedule": "reverse", "device": gpu} for gpu in ("H200", "A100"))]
 if not ON_CPU:
     OPTIONS = [{}]
@@ -94,9 +105,14 @@ def instance_of(name, case):
     return found.instantiate(case, SEED, DEVICE)
 
 
+def simulate(options):
+    """Return a context in which kernels run under simt with these options, if there is no GPU."""
+    return simt.run(**options) if ON_CPU else contextlib.nullcontext()
+
+
 def solve(name, instance, **options):
     """Return ModelNew with the instance's weights, and its output, run under simt with these options on a CPU."""
-    with torch.no_grad(), simt.run(**options) if ON_CPU else contextlib.nullcontext():
+    with torch.no_grad(), simulate(options):
         model = load(name).ModelNew(*instance.init_args).to(DEVICE)
         model.load_state_dict(instance.model.state_dict(), strict=True)
         inputs = [x.clone() for x in instance.inputs]
@@ -171,9 +187,26 @@ def test_attention_of_scores_that_rise(causal):
     expected = found.instantiate(Case("any", {"batch_size": 1, "causal": causal}, "normal", 1), SEED, "cpu").model(
         q.double(), k.double(), v.double()
     )
-    with torch.no_grad():
-        got = load("attention/fastest").ModelNew(causal)(*(x.to(DEVICE) for x in (q, k, v)))
-    torch.testing.assert_close(got.cpu().double(), expected, rtol=2e-3, atol=2e-3)
+    for options in OPTIONS:
+        with torch.no_grad(), simulate(options):
+            got = load("attention/fastest").ModelNew(causal)(*(x.to(DEVICE) for x in (q, k, v)))
+        torch.testing.assert_close(got.cpu().double(), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("depth", "causal"), list(itertools.product((64, 128), (False, True))))
+def test_attention_of_equal_scores(depth, causal):
+    """Is the result the mean of the values where all scores are the same?"""
+    length = 200
+    q, k = (torch.full((1, 2, length, depth), x).half() for x in (0.5, -3.0))
+    v = torch.randn(1, 2, length, depth, generator=torch.Generator().manual_seed(SEED)).half()
+    expected = v.double().mean(2, keepdim=True).expand(v.shape)
+    if causal:
+        expected = v.double().cumsum(2) / torch.arange(1, length + 1)[:, None]
+    for options in OPTIONS:
+        with torch.no_grad(), simulate(options):
+            got = load("attention/fastest").ModelNew(causal)(*(x.to(DEVICE) for x in (q, k, v)))
+        torch.testing.assert_close(got.cpu().double(), expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.slow
@@ -186,27 +219,45 @@ def test_attention_of_scores_far_from_zero(name, score):
     k = torch.full((1, 1, length, 64), score / 8).half() + torch.linspace(0, 1, length)[:, None].half()
     v = torch.randn(1, 1, length, 64, generator=torch.Generator().manual_seed(SEED)).half()
     weights = torch.softmax(q.double() @ k.double().transpose(-2, -1) / 8, dim=-1)
-    inputs = [x.to(DEVICE).requires_grad_("backward" in name) for x in (q, k, v)]
-    got = load(name).ModelNew(False)(*inputs)
-    torch.testing.assert_close(got.detach().cpu().double(), weights @ v.double(), rtol=2e-3, atol=2e-3)
-    if "backward" in name:
-        got.sum().backward()
-        assert all(x.grad is not None and x.grad.isfinite().all() for x in inputs)
+    for options in OPTIONS:
+        inputs = [x.to(DEVICE).clone().requires_grad_("backward" in name) for x in (q, k, v)]
+        with simulate(options):
+            got = load(name).ModelNew(False)(*inputs)
+            torch.testing.assert_close(got.detach().cpu().double(), weights @ v.double(), rtol=2e-3, atol=2e-3)
+            if "backward" in name:
+                got.sum().backward()
+                assert all(x.grad is not None and x.grad.isfinite().all() for x in inputs)
 
 
 @pytest.mark.slow
-def test_attention_keeps_nan_to_its_query():
-    """Does a query that is no number give NaN, and leave the others of its warp alone?"""
+@pytest.mark.parametrize("depth", [64, 128])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_attention_keeps_nan_to_its_query(value, depth):
+    """Does a query that is no finite number give NaN, and leave the others of its warp alone?"""
     found = problem.find(FASTEST["attention/fastest"])
-    instance = found.instantiate(Case("any", {"batch_size": 1, "heads": 1, "length": 100}, "normal", 1), SEED, DEVICE)
-    model, clean = solve("attention/fastest", instance)
-    q, k, v = instance.inputs
-    q[0, 0, 7, 3] = float("nan")
-    with torch.no_grad():
-        got = model(q, k, v)
-    assert got[0, 0, 7].isnan().all()
+    sizes = {"batch_size": 1, "heads": 1, "length": 100, "head_dim": depth}
     others = [row for row in range(100) if row != 7]
-    torch.testing.assert_close(got[0, 0, others], clean[0, 0, others], rtol=2e-3, atol=2e-3)
+    for options in OPTIONS:
+        instance = found.instantiate(Case("any", sizes, "normal", 1), SEED, DEVICE)
+        clean = solve("attention/fastest", instance, **options)[1]
+        instance.inputs[0][0, 0, 7, 3] = float(value)
+        with torch.no_grad(), simulate(options):
+            got = load("attention/fastest").ModelNew(*instance.init_args)(*instance.inputs)
+        assert got[0, 0, 7].isnan().all()
+        torch.testing.assert_close(got[0, 0, others], clean[0, 0, others], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ON_CPU, reason="kernels that nvcc built have no checks")
+@pytest.mark.parametrize(("name", "device"), list(itertools.product(("fastest", "fastest_backward"), ("H200", "A100"))))
+@pytest.mark.parametrize(("length", "depth", "causal"), [(200, 64, True), (65, 64, False), (200, 128, True)])
+def test_no_check_finds_anything_in_attention(name, device, length, depth, causal):
+    """Is each GPU's path of attention free of races, unwritten memory, bad barriers and misaligned access?"""
+    sizes = {"batch_size": 1, "heads": 2, "length": length, "head_dim": depth, "causal": causal}
+    instance = instance_of(f"attention/{name}", Case(str(sizes), sizes, "normal", length))
+    with simt.check(device=device) as report, torch.no_grad():
+        load(f"attention/{name}").ModelNew(causal)(*instance.inputs)
+    assert report.findings == []
 
 
 @pytest.mark.gpu
@@ -223,3 +274,24 @@ def test_full_size(name):
             # How far a block looks back may change the last bit of a scan.
             torch.testing.assert_close(again, first, rtol=1e-6 if name == "scan/fastest" else 0, atol=0)
     held_at_full_size(instance, first)
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["fastest", "fastest_backward"])
+@pytest.mark.parametrize(
+    ("heads", "depth", "causal"), [(16, 64, False), (16, 64, True), (8, 128, False), (8, 128, True)]
+)
+def test_full_size_of_attention(name, heads, depth, causal):
+    """At full size, are both widths of Hopper's path right in the first and last head, and the same many times over?"""
+    sizes = {"batch_size": 8, "heads": heads, "length": 2048, "head_dim": depth, "causal": causal}
+    instance = instance_of(f"attention/{name}", Case(str(sizes), sizes, "normal", 2048))
+    model, first = solve(f"attention/{name}", instance)
+    with torch.no_grad():
+        for _ in range(30):
+            assert torch.equal(model(*instance.inputs), first)
+    for image, head in ((0, 0), (7, heads - 1)):
+        part = [x[image : image + 1, head : head + 1] for x in instance.inputs]
+        expected, eager = instance.build()(*(x.double() for x in part)), instance.build()(*part)
+        got = first[image : image + 1, head : head + 1]
+        assert error_of(got, expected) <= 4 * error_of(eager, expected)
