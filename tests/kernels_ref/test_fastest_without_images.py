@@ -260,6 +260,18 @@ def test_no_check_finds_anything_in_attention(name, device, length, depth, causa
     assert report.findings == []
 
 
+@pytest.mark.skipif(not ON_CPU, reason="kernels that nvcc built are not counted")
+@pytest.mark.parametrize("device", ["H200", "A100"])
+def test_attention_traffic_is_counted(device):
+    """Is each result stored once, though the extension has more code than 17 bits of an address tell apart?"""
+    sizes = {"batch_size": 1, "heads": 2, "length": 200, "head_dim": 64}
+    instance = instance_of("attention/fastest", Case(str(sizes), sizes, "normal", 200))
+    with simt.count(device=device) as report, torch.no_grad():
+        got = load("attention/fastest").ModelNew(False)(*instance.inputs)
+    (launch,) = report.launches
+    assert launch.counters.global_stores.bytes == 2 * got.numel()
+
+
 @pytest.mark.gpu
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", NAMES)

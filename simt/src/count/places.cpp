@@ -85,7 +85,9 @@ void find_text(const Module& module, std::uint64_t& low, std::uint64_t& high) {
   high = text.high;
 }
 
-// Finds the return address whose low part is `where`, and the function that is called there.
+// Finds the return address whose low part is `where`, and the function that is called there. In more code than the low
+// part tells apart, several places may have it: takes one in the function where the newest spot was found, if there is
+// one.
 const void* Counter::code_of(std::uint64_t where, SpotKind& kind) const {
   if (auto found = described_.find(where); found != described_.end()) {
     kind.event = found->second.event;
@@ -93,6 +95,9 @@ const void* Counter::code_of(std::uint64_t where, SpotKind& kind) const {
     kind.kind = found->second.kind;
     return found->second.code;
   }
+  int newest = -1;
+  for (auto spot = spots_.rbegin(); spot != spots_.rend() && newest < 0; ++spot) newest = spot->function;
+  const void* found_code = nullptr;
   constexpr std::uint64_t period = std::uint64_t(1) << (where_bits + 2);
   for (std::uint64_t code = (text_low_ & ~(period - 1)) + where * 4; code < text_high_; code += period)
     for (unsigned low = 0; low < 4; ++low) {
@@ -100,12 +105,15 @@ const void* Counter::code_of(std::uint64_t where, SpotKind& kind) const {
       const std::uintptr_t function = callee(code + low);
       for (const ProbeFunction* probe = probes_; function && probe->address; ++probe)
         if (reinterpret_cast<std::uintptr_t>(probe->address) == function) {
+          const bool is_near = newest < 0 || flow_->function_at(code + low - module_->base) == newest;
+          if (found_code && !is_near) continue;
           kind.event = probe->event;
           kind.bytes = probe->bytes;
-          return reinterpret_cast<const void*>(code + low);
+          found_code = reinterpret_cast<const void*>(code + low);
+          if (is_near) return found_code;
         }
     }
-  return nullptr;
+  return found_code;
 }
 
 Spot& Counter::new_spot(std::uint64_t where) {
