@@ -265,7 +265,7 @@ def test_no_check_finds_anything_in_attention(name, device, length, depth, causa
 def test_attention_traffic_is_counted(device):
     """Is each result stored once, though the extension has more code than 17 bits of an address tell apart?"""
     sizes = {"batch_size": 1, "heads": 2, "length": 200, "head_dim": 64}
-    instance = instance_of("attention/fastest", Case(str(sizes), sizes, "normal", 200))
+    instance = instance_of("attention/fastest", Case(str(sizes), dict(sizes), "normal", 200))
     with simt.count(device=device) as report, torch.no_grad():
         got = load("attention/fastest").ModelNew(False)(*instance.inputs)
     (launch,) = report.launches
