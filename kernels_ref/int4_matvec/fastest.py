@@ -19,7 +19,7 @@ x, and then each warp had 32 bytes of a lane under way at a time, between two wa
 
 For several x, or groups of other sizes than 128 times a power of two, the kernels of step 5 run.
 
-Bought: not measured yet on a GPU.
+Bought: 0.034 ms on an H200, where step 5 takes 0.054, and the product of a float16 weight 0.119 (data/aims).
 """
 
 import torch

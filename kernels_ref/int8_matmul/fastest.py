@@ -18,7 +18,7 @@ and read single words of shared memory. What moves here:
 
 Older GPUs than Ampere run step 4.
 
-Bought: not measured yet on a GPU.
+Bought: 0.156 ms for 256 x on an H200, where the product of a float16 weight takes 0.231 (data/aims).
 """
 
 import torch

@@ -17,7 +17,8 @@ Step 5 reads and writes each element once, as a copy does, but takes half as lon
 A published word is a double, whose last two bits are the flag. So the sums of parts are added as doubles: the result is
 more exact than step 5's, and its last bits hardly depend on how far a block looks back.
 
-Bought: not measured yet on a GPU.
+Bought: 0.172 ms for 2^26 elements on an H200, where step 5 takes 0.187 and CUB's scan 0.174. A copy takes 0.126
+(data/aims): what is left is the look back, for which the warps of a block wait at a barrier.
 """
 
 import torch
