@@ -17,7 +17,7 @@ from pathlib import Path
 from simt.errors import CompileError
 from simt.frontend.source import Source
 from simt.gpu import nvrtc
-from simt.gpu.flags import TORCH_FLAGS, pick_architecture, pick_host_flags, refuse_architectures, translate
+from simt.gpu.flags import pick_architecture, pick_host_flags, refuse_architectures, translate
 from simt.gpu.items import NotSplit
 from simt.gpu.split import Split, split
 from simt.toolchain import cache
@@ -32,6 +32,7 @@ from simt.toolchain.compilers import (
 )
 from simt.toolchain.cuda_toolkit import find_includes, find_nvcc, find_runtime, read_version
 from simt.toolchain.diagnostics import read_link_errors
+from simt.toolchain.half_macros import TORCH_FLAGS
 from simt.toolchain.headers import SIMT, build_header, choose_header, make_header_key, make_key, torch_folder
 from simt.toolchain.runtime_library import build_base, build_runtime, make_base_key
 from simt.toolchain.units import Sources, Unit, check_bindings, check_declared, make_binding, number_lines
@@ -98,20 +99,21 @@ def build(sources: Sources, cuda_flags: Sequence[str], architecture: str) -> Bui
 
 def is_warm(text: str = "") -> bool:
     """Return whether warm_up(text) has nothing to do."""
-    headers = all(cache.has_entry("header", make_header_key(name, "plain")) for name in _list_headers(text))
+    headers = all(cache.has_entry("header", make_header_key(*each)) for each in _list_headers(text))
     return headers and cache.has_entry("base", make_base_key()) and cache.has_entry("part", _make_launcher_key())
 
 
 def warm_up(text: str = "") -> None:
     """Build what the first extension of a machine would wait for. text: any that contains the sources."""
     with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(build_base), *(pool.submit(build_header, name, "plain") for name in _list_headers(text))]
+        jobs = [pool.submit(build_base), *(pool.submit(build_header, *each) for each in _list_headers(text))]
         for job in [*jobs, pool.submit(_build_launcher)]:
             job.result()
 
 
-def _list_headers(text: str) -> list[str]:
-    return list(dict.fromkeys(_name_header(name) for name in ("prelude", choose_header([text]))))
+def _list_headers(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    names = dict.fromkeys(_name_header(name) for name in ("prelude", choose_header([text])))
+    return [(name, "plain", TORCH_FLAGS) for name in names]
 
 
 def _name_header(name: str) -> str:
@@ -126,7 +128,7 @@ def _make_units(
     sources: Sources, parts: Split, whole: Source, host_flags: tuple[str, ...], architecture: str
 ) -> list[Unit]:
     """Return the units for the C++ compiler: the declarations with the binding, and the host's half of the source."""
-    all_flags = (_QUICK, *sources.flags, *host_flags)
+    all_flags = (*TORCH_FLAGS, _QUICK, *sources.flags, *host_flags)
     header = _name_header(choose_header([*sources.cpp, parts.host]))
     units = []
     if sources.cpp or sources.functions is not None:

@@ -6,14 +6,8 @@ import re
 from collections.abc import Sequence
 
 from simt.gpu.items import NotSplit
+from simt.toolchain.half_macros import TORCH_FLAGS
 
-# As torch passes them to nvcc. Relaxed constexpr functions are NVRTC's rule anyway.
-TORCH_FLAGS: tuple[str, ...] = (
-    "-D__CUDA_NO_HALF_OPERATORS__",
-    "-D__CUDA_NO_HALF_CONVERSIONS__",
-    "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
-    "-D__CUDA_NO_HALF2_OPERATORS__",
-)
 # NVRTC's own options of nvcc's meaning: with a value behind "=", or alone.
 _WITH_VALUE = (
     "--maxrregcount --std --fmad --ftz --prec-sqrt --prec-div --restrict --define-macro --undefine-macro".split()
@@ -62,6 +56,7 @@ def pick_host_flags(flags: Sequence[str]) -> list[str]:
 
 def translate(flags: Sequence[str]) -> list[str]:
     """Return NVRTC's options for extra_cuda_cflags. Raises NotSplit for a flag of nvcc alone."""
+    # Torch also passes --expt-relaxed-constexpr, which is NVRTC's rule anyway.
     options, left = list(TORCH_FLAGS), _split_words(flags)
     while left:
         flag = left.pop(0)

@@ -6,6 +6,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import re
+import shlex
 import sys
 import threading
 import types
@@ -21,6 +22,7 @@ from simt.runtime import bound_classes, library, torch_graphs
 from simt.runtime.torch_extension import cpp_extension
 from simt.toolchain import build, cache
 from simt.toolchain.compilers import MODES
+from simt.toolchain.half_macros import read_directives
 from simt.toolchain.lines import choose_place, find_source_lines
 from simt.toolchain.runtime_library import build_base
 from simt.toolchain.units import Sources
@@ -109,6 +111,7 @@ def load_inline(
     """Build an extension as torch.utils.cpp_extension.load_inline does, with the CUDA sources compiled for the CPU.
 
     The arguments are those of torch. Of the extra flags, -D, -U, -I and -include are used and all others are ignored.
+    As with torch, extra_cflags are for cpp_sources alone and extra_cuda_cflags for cuda_sources alone.
     The functions of the returned module take and return CPU tensors and raise KernelError. With is_python_module=False
     the extension is loaded, so that its TORCH_LIBRARY registers operators, and the path of its file is returned.
     Raises CompileError and its subclasses with the student's lines, NoCompiler, CacheError.
@@ -120,17 +123,20 @@ def load_inline(
         )
     if sycl_sources or with_sycl:
         raise ValueError("simt does not support SYCL. Pass cuda_sources instead.")
-    flags = filter_flags([*(extra_cflags or []), *(extra_cuda_cflags or [])])
-    flags += [f"-I{path}" for path in extra_include_paths or []]
+    folders = [f"-I{path}" for path in extra_include_paths or []]
+    cuda_flags = filter_flags(list(extra_cuda_cflags or []))
+    if no_implicit_headers:
+        cuda_flags = [*read_directives(list_sources(cuda_sources)), *cuda_flags]
     links = [f for f in extra_ldflags or [] if f and not re.match(r"-l(cu|nv)", f)]
     sources = Sources(
         name,
         list_sources(cpp_sources),
         list_sources(cuda_sources),
         list_functions(functions),
-        flags,
+        [*filter_flags(list(extra_cflags or [])), *folders],
         links,
         is_module=is_python_module,
+        cuda_flags=[*cuda_flags, *folders],
     )
     if not is_python_module:  # operators have one build: torch.ops does not know simt's modes
         path, _ = _load(sources, MODES.index("plain"), verbose)
@@ -189,6 +195,7 @@ def load(
         verbose=verbose,
         with_sycl=with_sycl,
         is_python_module=is_python_module,
+        no_implicit_headers=True,
     )
 
 
@@ -257,17 +264,23 @@ def list_functions(functions) -> dict[str, str] | None:
     return dict(functions) if isinstance(functions, dict) else {f: f for f in functions}
 
 
+# nvcc's long names of options, with their value behind "=" or in the next word.
+_LONG_FLAGS = {"--define-macro": "-D", "--undefine-macro": "-U", "--include-path": "-I", "--pre-include": "-include"}
+
+
 def filter_flags(flags: list[str]) -> list[str]:
+    """Return those of extra_cflags or extra_cuda_cflags that are used, one word each. Torch has a shell split them."""
     kept, take = [], False
-    for flag in flags:
+    for word in (word for flag in flags for word in shlex.split(flag)):
+        long, equals, value = word.partition("=")
         if take:
-            kept.append(flag)
+            kept.append(word)
             take = False
-        elif flag in ("-D", "-U", "-I", "-include"):
-            kept.append(flag)
-            take = True
-        elif re.match(r"-[DUI].", flag):
-            kept.append(flag)
+        elif word in ("-D", "-U", "-I", "-include") or long in _LONG_FLAGS:
+            kept += [_LONG_FLAGS.get(long, word), *([value] if equals else [])]
+            take = not equals
+        elif re.match(r"-[DUI].", word):
+            kept.append(word)
     return kept
 
 

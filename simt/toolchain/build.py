@@ -13,6 +13,7 @@ from simt.toolchain import cache
 from simt.toolchain.compilers import find_compiler, find_cpp_library, find_last_line, find_linker, flags, run_compiler
 from simt.toolchain.diagnostics import read_diagnostics, read_link_errors
 from simt.toolchain.disassembly.blocks import write_blocks
+from simt.toolchain.half_macros import TORCH_FLAGS, names_half
 from simt.toolchain.headers import (
     LIGHT_OPERATORS,
     SIMT,
@@ -40,7 +41,7 @@ _DISASSEMBLY = sorted((SIMT / "toolchain/disassembly").glob("*.py"))
 def is_warm(text: str = "", modes: Sequence[str] = USUAL_MODES) -> bool:
     """Return whether warm_up(text, modes) has nothing to do."""
     return cache.has_entry("base", make_base_key()) and all(
-        cache.has_entry("header", make_header_key(*each)) for each in _list_headers(text, modes)
+        cache.has_entry("header", make_header_key(*each, TORCH_FLAGS)) for each in _list_headers(text, modes)
     )
 
 
@@ -65,7 +66,7 @@ def warm_up(text: str = "", modes: Sequence[str] = USUAL_MODES) -> None:
 
     text: any text that contains the sources, such as a Python file.
     """
-    headers = [functools.partial(build_header, *each) for each in _list_headers(text, modes)]
+    headers = [functools.partial(build_header, *each, TORCH_FLAGS) for each in _list_headers(text, modes)]
     map_on_threads(lambda step: step(), [build_base, *headers])
 
 
@@ -77,7 +78,7 @@ def warm_binding(cpp: Sequence[str], functions: Sequence[str]) -> None:
     sources = Sources("binding", list(cpp), [], {name: name for name in functions}, [], [])
     for unit in make_units(sources, "plain")[0]:
         key = _make_object_key(unit)
-        cache.find_or_make(BINDING, key, functools.partial(_compile, unit, build_header(unit.header, unit.mode)))
+        cache.find_or_make(BINDING, key, functools.partial(_compile, unit, _build_precompiled(unit)))
 
 
 # ---- extensions and programs ----
@@ -142,9 +143,21 @@ def compile_unit(unit: Unit) -> tuple[Path, bool]:
     try:
         return _build_object_with(unit)
     except CompileError as error:
-        if unit.header not in ("prelude", "prelude_gpu") or not _names_operators(error, unit):
+        fuller = _find_fuller(error, unit)
+        if not fuller:
             raise
-        return _build_object_with(replace(unit, header=f"{unit.header}_full"))
+    return compile_unit(fuller)
+
+
+def _find_fuller(error: CompileError, unit: Unit) -> Unit | None:
+    """Return the unit with a header that declares more, if the error may come from what the unit's header lacks."""
+    if unit.header in ("prelude", "prelude_gpu") and _names_operators(error, unit):
+        return replace(unit, header=f"{unit.header}_full")
+    own = unit.flags[len(TORCH_FLAGS) :]
+    hides = unit.flags != own and unit.flags[: len(TORCH_FLAGS)] == TORCH_FLAGS
+    if unit.label == "cpp_sources" and hides and names_half(d.message for d in error.diagnostics):
+        return replace(unit, flags=own)
+    return None
 
 
 def _build_object_with(unit: Unit) -> tuple[Path, bool]:
@@ -157,11 +170,11 @@ def _build_object_with(unit: Unit) -> tuple[Path, bool]:
 
 
 def _build_precompiled(unit: Unit) -> Path | None:
-    return build_header(unit.header, unit.mode) if unit.header else None
+    return build_header(unit.header, unit.mode, unit.flags) if unit.header else None
 
 
 def _make_object_key(unit: Unit) -> str:
-    return cache.hash_texts(make_header_key(unit.header, unit.mode), unit.label, unit.text, *unit.flags)
+    return cache.hash_texts(make_header_key(unit.header, unit.mode, unit.flags), unit.label, unit.text, *unit.flags)
 
 
 def _compile(unit: Unit, precompiled: Path | None, folder: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import sysconfig
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from simt.errors import NoTorch
 from simt.toolchain import cache
 from simt.toolchain.compilers import find_compiler, flags, run_or_fail
 from simt.toolchain.cuda_toolkit import find_includes, read_version
+from simt.toolchain.half_macros import list_hiding
 
 SIMT = Path(__file__).resolve().parents[1]
 _SHIMS = ("shim", "shim_torch")  # folders of headers that stand for CUDA's, and for torch's
@@ -129,27 +131,32 @@ def list_closure(*roots: str) -> tuple[Path, ...]:
 # ---- precompiled headers ----
 
 
-def build_header(name: str, mode: str) -> Path:
-    """Return a precompiled header for one mode; build it if it is missing (7 s; 25 s for prelude_full)."""
-    place, _ = cache.find_or_make("header", make_header_key(name, mode), lambda folder: _precompile(folder, name, mode))
+def build_header(name: str, mode: str, unit_flags: Sequence[str] = ()) -> Path:
+    """Return a precompiled header for one mode; build it if it is missing (7 s; 25 s for prelude_full).
+
+    unit_flags: of the unit that includes it. The macros that hide operators of 16-bit floats must be the same in both.
+    """
+    hiding = list_hiding(unit_flags)
+    place, _ = cache.find_or_make(
+        "header", make_header_key(name, mode, hiding), lambda folder: _precompile(folder, name, mode, hiding)
+    )
     return place / f"{name}.h"
 
 
-def make_header_key(name: str, mode: str) -> str:
+def make_header_key(name: str, mode: str, unit_flags: Sequence[str] = ()) -> str:
     """Return the key of a precompiled header."""
     cuda = (*map(str, find_includes()), str(read_version())) if is_for_gpu(name) else ()
-    return make_key(f"include/simt/{name}.h", flags=(*flags(mode), *cuda))
+    return make_key(f"include/simt/{name}.h", flags=(*flags(mode), *list_hiding(unit_flags), *cuda))
 
 
-def _precompile(folder: Path, name: str, mode: str) -> None:
+def _precompile(folder: Path, name: str, mode: str, hiding: Sequence[str]) -> None:
     path, _, family = find_compiler()
     source = SIMT / "include/simt" / f"{name}.h"
     if family.header == ".gch":  # g++ looks for it next to the header; clang stores the header's path in it
         source = Path(shutil.copy(source, folder / f"{name}.h"))
     made = folder / f"{name}.h{family.header}"
-    run_or_fail(
-        [path, *flags(mode), *include_flags(gpu=is_for_gpu(name)), "-x", "c++-header", str(source), "-o", str(made)]
-    )
+    own = [*flags(mode), *hiding, *include_flags(gpu=is_for_gpu(name))]
+    run_or_fail([path, *own, "-x", "c++-header", str(source), "-o", str(made)])
 
 
 def choose_header(texts: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from simt.frontend.rewrite import Rewritten, rewrite
 from simt.frontend.shared_memory import KEPT
 from simt.frontend.source import Source
 from simt.toolchain.compilers import unrolls_loops
+from simt.toolchain.half_macros import TORCH_FLAGS
 from simt.toolchain.headers import SIMT, choose_header
 from simt.toolchain.preprocess import rewrite_taken
 
@@ -44,8 +45,8 @@ class Sources:
     """The arguments of a load_inline call, from which an extension can be built in any mode.
 
     functions: names to bind and their docstrings, or None if the sources define the binding. is_module: False for a
-    library that only registers operators; it needs no binding. parsed_cpp, parsed_cuda: the sources, parsed once for
-    all modes.
+    library that only registers operators; it needs no binding. flags: of the C++ compiler for cpp; cuda_flags: for
+    cuda, after torch's own. parsed_cpp, parsed_cuda: the sources, parsed once for all modes.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Sources:
     flags: list[str]
     links: list[str]
     is_module: bool = True
+    cuda_flags: Sequence[str] = ()
     parsed_cpp: list[Source] = field(init=False, repr=False, compare=False)
     parsed_cuda: list[Source] = field(init=False, repr=False, compare=False)
 
@@ -77,7 +79,10 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
 
     Raises CompileError and its subclasses if a source is refused or the bindings contradict each other.
     """
-    functions, flags = sources.functions, tuple(sources.flags)
+    functions = sources.functions
+    # Torch compiles cpp with all operators of 16-bit floats. They need a header of their own, which is built when an
+    # error asks for it (compile_unit): declarations compile with the one for cuda.
+    flags, cuda_flags = (*TORCH_FLAGS, *sources.flags), (*TORCH_FLAGS, *sources.cuda_flags)
     cpp = [rewrite(s, cuda=False) for s in sources.parsed_cpp]
     cuda = _rewrite_cuda(sources, mode)
     by_hand = [r.source.label for r in (*cpp, *cuda) if r.source.binds_by_hand]
@@ -105,7 +110,7 @@ def make_units(sources: Sources, mode: str) -> tuple[list[Unit], list[str], list
         )
         lines = number_lines(sources.parsed_cuda)
         device = frozenset((s.label, n) for s in sources.parsed_cuda for n in s.device_lines)
-        units.append(Unit("cuda_sources", text, _choose_header(cuda), flags, lines, mode, device))
+        units.append(Unit("cuda_sources", text, _choose_header(cuda), cuda_flags, lines, mode, device))
     return units, kernels, shared
 
 
@@ -122,7 +127,8 @@ def _rewrite_cuda(sources: Sources, mode: str) -> list[Rewritten]:
         return folder / "cuda_sources.cpp"
 
     parsed, header = sources.parsed_cuda, choose_header([s.text for s in sources.parsed_cuda])
-    return rewrite_taken(parsed, lambda each: rewrite_all(each, mode), write_probes, header, sources.flags)
+    flags = (*TORCH_FLAGS, *sources.cuda_flags)
+    return rewrite_taken(parsed, lambda each: rewrite_all(each, mode), write_probes, header, flags)
 
 
 def number_lines(sources: list[Source]) -> dict[tuple[str, int], str]:

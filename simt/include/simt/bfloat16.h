@@ -26,10 +26,24 @@ SIMT_COUNTED unsigned short float_to_bfloat16(float f) {
 #define SIMT_LEAST -126
 #define SIMT_FROM_BITS(u) simt::bfloat16_to_float(u)
 #define SIMT_TO_BITS(f) simt::float_to_bfloat16(f)
+#define SIMT_FROM_TORCH explicit
+#ifdef __CUDA_NO_BFLOAT16_CONVERSIONS__
+#define SIMT_HIDE_CONVERSIONS 1
+#endif
+#ifdef __CUDA_NO_BFLOAT16_OPERATORS__
+#define SIMT_HIDE_OPERATORS 1
+#endif
+#ifdef __CUDA_NO_BFLOAT162_OPERATORS__
+#define SIMT_HIDE_OPERATORS2 1
+#endif
 #include <simt/sixteen.h>
 
-SIMT_INLINE __nv_bfloat16::__nv_bfloat16(__half other) : __nv_bfloat16((float)other) {}
-SIMT_INLINE __half::__half(__nv_bfloat16 other) : __half((float)other) {}
+#ifndef __CUDA_NO_BFLOAT16_CONVERSIONS__
+SIMT_INLINE __nv_bfloat16::__nv_bfloat16(__half other) : __nv_bfloat16(__half2float(other)) {}
+#endif
+#ifndef __CUDA_NO_HALF_CONVERSIONS__
+SIMT_INLINE __half::__half(__nv_bfloat16 other) : __half(__bfloat162float(other)) {}
+#endif
 
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;

@@ -96,8 +96,8 @@ struct Fp8 {
   Fp8() = default;
   SIMT_INLINE explicit Fp8(float x) : __x(__nv_cvt_float_to_fp8(x, __NV_SATFINITE, Kind)) {}
   SIMT_INLINE explicit Fp8(double x) : __x(__nv_cvt_double_to_fp8(x, __NV_SATFINITE, Kind)) {}
-  SIMT_INLINE explicit Fp8(__half x) : Fp8((float)x) {}
-  SIMT_INLINE explicit Fp8(__nv_bfloat16 x) : Fp8((float)x) {}
+  SIMT_INLINE explicit Fp8(__half x) : Fp8(__half2float(x)) {}
+  SIMT_INLINE explicit Fp8(__nv_bfloat16 x) : Fp8(__bfloat162float(x)) {}
   // The integers that a float does not hold are beyond the largest number.
   SIMT_INLINE explicit Fp8(short x) : Fp8((float)x) {}
   SIMT_INLINE explicit Fp8(unsigned short x) : Fp8((float)x) {}
@@ -111,7 +111,7 @@ struct Fp8 {
   SIMT_INLINE explicit operator __half() const { return __nv_cvt_fp8_to_halfraw(__x, Kind); }
   SIMT_INLINE explicit operator float() const { return half_to_float(__nv_cvt_fp8_to_halfraw(__x, Kind).x); }
   SIMT_INLINE explicit operator double() const { return (double)(float)*this; }
-  SIMT_INLINE explicit operator __nv_bfloat16() const { return __nv_bfloat16((float)*this); }
+  SIMT_INLINE explicit operator __nv_bfloat16() const { return __float2bfloat16((float)*this); }
   SIMT_INLINE explicit operator bool() const { return (__x & 0x7f) != 0; }
   // Cut towards zero and to the type's range; NaN gives 0.
   SIMT_INLINE explicit operator char() const { return (char)integer((float)*this, CHAR_MIN, CHAR_MAX); }
@@ -134,8 +134,8 @@ struct alignas(2) Fp8x2 {
   Fp8x2() = default;
   SIMT_INLINE explicit Fp8x2(float2 x) : __x(__nv_cvt_float2_to_fp8x2(x, __NV_SATFINITE, Kind)) {}
   SIMT_INLINE explicit Fp8x2(double2 x) : __x(__nv_cvt_double2_to_fp8x2(x, __NV_SATFINITE, Kind)) {}
-  SIMT_INLINE explicit Fp8x2(__half2 x) : Fp8x2(float2{(float)x.x, (float)x.y}) {}
-  SIMT_INLINE explicit Fp8x2(__nv_bfloat162 x) : Fp8x2(float2{(float)x.x, (float)x.y}) {}
+  SIMT_INLINE explicit Fp8x2(__half2 x) : Fp8x2(__half22float2(x)) {}
+  SIMT_INLINE explicit Fp8x2(__nv_bfloat162 x) : Fp8x2(__bfloat1622float2(x)) {}
 
   SIMT_INLINE explicit operator __half2() const { return __nv_cvt_fp8x2_to_halfraw2(__x, Kind); }
   SIMT_INLINE explicit operator float2() const {

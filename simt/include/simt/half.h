@@ -36,6 +36,16 @@ SIMT_COUNTED unsigned short float_to_half(float f) {
 #define SIMT_LEAST -14
 #define SIMT_FROM_BITS(u) simt::half_to_float(u)
 #define SIMT_TO_BITS(f) simt::float_to_half(f)
+#define SIMT_FROM_TORCH
+#ifdef __CUDA_NO_HALF_CONVERSIONS__
+#define SIMT_HIDE_CONVERSIONS 1
+#endif
+#ifdef __CUDA_NO_HALF_OPERATORS__
+#define SIMT_HIDE_OPERATORS 1
+#endif
+#ifdef __CUDA_NO_HALF2_OPERATORS__
+#define SIMT_HIDE_OPERATORS2 1
+#endif
 #include <simt/sixteen.h>
 
 typedef __half half;

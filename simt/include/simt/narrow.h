@@ -6,6 +6,16 @@
 
 namespace simt {
 
+// Whether H is torch's type of the format of T, such as c10::Half for __half. torch_cuda.h specializes it.
+template <class H, class T> inline constexpr bool is_torchs_type = false;
+template <class H, class T>
+concept TorchsTypeFor = is_torchs_type<H, T>;
+
+// Marks the constructor from a number's bits. Braces alone do not make one.
+struct OfBits {
+  explicit OfBits() = default;
+};
+
 enum class Round { nearest, to_zero, up, down };
 
 // The bits of `value` in a 16-bit format with `digits` significant bits, whose least normal number is 2^least.

@@ -7,6 +7,10 @@
 //   SIMT_DIGITS, SIMT_LEAST   bits of the significand with the hidden one; exponent of the least normal number
 //   SIMT_FROM_BITS(u)         the bits as a float
 //   SIMT_TO_BITS(f)           the bits of a float, rounded to nearest even, NaN as 0x7fff
+//   SIMT_FROM_TORCH           nothing, or `explicit`: the conversion from torch's type of the same format
+//   SIMT_HIDE_CONVERSIONS, SIMT_HIDE_OPERATORS, SIMT_HIDE_OPERATORS2   1 where a macro of CUDA's header hides the
+//                             conversions from and to built-in types, the type's operators, or those of its pairs
+// What follows uses none of the three, so that it is the same with and without them.
 // Every operation rounds its exact result once: float holds enough digits for + - * / and sqrt, double for the rest.
 
 #define SIMT_JOIN_(a, b, c, d) a##b##c##d
@@ -21,6 +25,9 @@ struct SIMT_RAW2 {
   unsigned short x, y;
 };
 
+#define SIMT_ROUNDED(f) SIMT_T(SIMT_TO_BITS(f), simt::OfBits())
+#define SIMT_ROUNDED_DOUBLE(d) SIMT_T(simt::narrowed(d, SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest), simt::OfBits())
+
 // Converts from and to the types that CUDA's converts from and to, implicitly as there. So `h + 1.0f` is ambiguous
 // here as it is with nvcc.
 struct alignas(2) SIMT_T {
@@ -28,8 +35,21 @@ struct alignas(2) SIMT_T {
 
   SIMT_T() = default;
   constexpr SIMT_T(SIMT_RAW raw) : __x(raw.x) {}
-  SIMT_INLINE SIMT_T(float f) : __x(SIMT_TO_BITS(f)) {}
+  constexpr operator SIMT_RAW() const { return {__x}; }
+  // For simt's own functions. It is part of its caller, which may have no probes.
+  SIMT_INLINE SIMT_T(unsigned short bits, simt::OfBits) : __x(bits) {}
+  // From and to torch's type of the same format.
+  template <simt::TorchsTypeFor<SIMT_T> H>
+  SIMT_INLINE SIMT_FROM_TORCH SIMT_T(const H& other) : __x(other.x) {}
+#if SIMT_HIDE_CONVERSIONS
+  // Otherwise the explicit conversion goes through float, and a second way would be ambiguous.
+  template <simt::TorchsTypeFor<SIMT_T> H>
+  SIMT_INLINE operator H() const {
+    return {__x, H::from_bits()};
+  }
+#else
   explicit SIMT_T(SIMT_OTHER other);          // through float
+  SIMT_INLINE SIMT_T(float f) : __x(SIMT_TO_BITS(f)) {}
   SIMT_INLINE SIMT_T(double d) : __x(simt::narrowed(d, SIMT_DIGITS, SIMT_LEAST, simt::Round::nearest)) {}
   SIMT_INLINE SIMT_T(short i) : SIMT_T((float)i) {}
   SIMT_INLINE SIMT_T(unsigned short i) : SIMT_T((float)i) {}
@@ -40,7 +60,16 @@ struct alignas(2) SIMT_T {
   SIMT_INLINE SIMT_T(long long i) : SIMT_T(simt::sticky(i)) {}
   SIMT_INLINE SIMT_T(unsigned long long i) : SIMT_T(simt::sticky(i)) {}
 
-  constexpr operator SIMT_RAW() const { return {__x}; }
+  // As CUDA has none for long, assigning one is ambiguous.
+  SIMT_INLINE SIMT_T& operator=(float f) { return *this = SIMT_T(f); }
+  SIMT_INLINE SIMT_T& operator=(double d) { return *this = SIMT_T(d); }
+  SIMT_INLINE SIMT_T& operator=(short i) { return *this = SIMT_T(i); }
+  SIMT_INLINE SIMT_T& operator=(unsigned short i) { return *this = SIMT_T(i); }
+  SIMT_INLINE SIMT_T& operator=(int i) { return *this = SIMT_T(i); }
+  SIMT_INLINE SIMT_T& operator=(unsigned i) { return *this = SIMT_T(i); }
+  SIMT_INLINE SIMT_T& operator=(long long i) { return *this = SIMT_T(i); }
+  SIMT_INLINE SIMT_T& operator=(unsigned long long i) { return *this = SIMT_T(i); }
+
   SIMT_INLINE operator float() const { return SIMT_FROM_BITS(__x); }
   SIMT_INLINE operator bool() const { return (__x & 0x7fff) != 0; }
   SIMT_INLINE operator char() const { return (char)simt::integer((float)*this, CHAR_MIN, CHAR_MAX); }
@@ -54,6 +83,7 @@ struct alignas(2) SIMT_T {
   SIMT_INLINE operator unsigned long() const { return __float2ull_rz((float)*this); }
   SIMT_INLINE operator long long() const { return __float2ll_rz((float)*this); }
   SIMT_INLINE operator unsigned long long() const { return __float2ull_rz((float)*this); }
+#endif
 };
 
 struct alignas(4) SIMT_T2 {
@@ -67,10 +97,12 @@ struct alignas(4) SIMT_T2 {
 
 // ---- conversions ----
 
+#define SIMT_F(h) SIMT_FROM_BITS((h).__x)
+
 SIMT_INLINE float SIMT_NAME(__, 2float)(SIMT_T h) { return SIMT_FROM_BITS(h.__x); }
-SIMT_INLINE SIMT_T SIMT_NAME(__float2, )(float f) { return f; }
-SIMT_INLINE SIMT_T SIMT_NAME(__float2, _rn)(float f) { return f; }
-SIMT_INLINE SIMT_T SIMT_NAME(__double2, )(double d) { return d; }
+SIMT_INLINE SIMT_T SIMT_NAME(__float2, )(float f) { return SIMT_ROUNDED(f); }
+SIMT_INLINE SIMT_T SIMT_NAME(__float2, _rn)(float f) { return SIMT_ROUNDED(f); }
+SIMT_INLINE SIMT_T SIMT_NAME(__double2, )(double d) { return SIMT_ROUNDED_DOUBLE(d); }
 SIMT_INLINE unsigned short SIMT_NAME(__, _as_ushort)(SIMT_T h) { return h.__x; }
 SIMT_INLINE short SIMT_NAME(__, _as_short)(SIMT_T h) { return (short)h.__x; }
 SIMT_INLINE SIMT_T SIMT_NAME(__ushort_as_, )(unsigned short bits) { return SIMT_RAW{bits}; }
@@ -122,12 +154,12 @@ SIMT_FROM_FLOAT(_rd, down)
 SIMT_INLINE SIMT_T2 SIMT_NAME2(__halves2, )(SIMT_T a, SIMT_T b) { return {a, b}; }
 SIMT_INLINE SIMT_T2 SIMT_NAME2(make_, )(SIMT_T a, SIMT_T b) { return {a, b}; }
 SIMT_INLINE SIMT_T2 SIMT_JOIN(__, SIMT_N, 2, SIMT_N2)(SIMT_T a) { return {a, a}; }      // __half2half2
-SIMT_INLINE SIMT_T2 SIMT_NAME2(__float2, _rn)(float f) { return {SIMT_T(f), SIMT_T(f)}; }
-SIMT_INLINE SIMT_T2 SIMT_NAME2(__floats2, _rn)(float a, float b) { return {SIMT_T(a), SIMT_T(b)}; }
-SIMT_INLINE SIMT_T2 SIMT_NAME2(__float22, _rn)(float2 f) { return {SIMT_T(f.x), SIMT_T(f.y)}; }
-SIMT_INLINE float2 SIMT_NAME2(__, 2float2)(SIMT_T2 h) { return {(float)h.x, (float)h.y}; }
-SIMT_INLINE float __low2float(SIMT_T2 h) { return h.x; }
-SIMT_INLINE float __high2float(SIMT_T2 h) { return h.y; }
+SIMT_INLINE SIMT_T2 SIMT_NAME2(__float2, _rn)(float f) { return {SIMT_ROUNDED(f), SIMT_ROUNDED(f)}; }
+SIMT_INLINE SIMT_T2 SIMT_NAME2(__floats2, _rn)(float a, float b) { return {SIMT_ROUNDED(a), SIMT_ROUNDED(b)}; }
+SIMT_INLINE SIMT_T2 SIMT_NAME2(__float22, _rn)(float2 f) { return {SIMT_ROUNDED(f.x), SIMT_ROUNDED(f.y)}; }
+SIMT_INLINE float2 SIMT_NAME2(__, 2float2)(SIMT_T2 h) { return {SIMT_F(h.x), SIMT_F(h.y)}; }
+SIMT_INLINE float __low2float(SIMT_T2 h) { return SIMT_F(h.x); }
+SIMT_INLINE float __high2float(SIMT_T2 h) { return SIMT_F(h.y); }
 SIMT_INLINE SIMT_T SIMT_NAME(__low2, )(SIMT_T2 h) { return h.x; }
 SIMT_INLINE SIMT_T SIMT_NAME(__high2, )(SIMT_T2 h) { return h.y; }
 SIMT_INLINE SIMT_T2 SIMT_NAME2(__low2, )(SIMT_T2 h) { return {h.x, h.x}; }
@@ -138,7 +170,6 @@ SIMT_INLINE SIMT_T2 __lowhigh2highlow(SIMT_T2 h) { return {h.y, h.x}; }
 
 // ---- arithmetic ----
 
-#define SIMT_F(h) SIMT_FROM_BITS((h).__x)
 // A name's own pair form: each half on its own.
 #define SIMT_PAIR_1(name) \
   SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a) { return {name(a.x), name(a.y)}; }
@@ -154,7 +185,7 @@ SIMT_INLINE SIMT_T2 __lowhigh2highlow(SIMT_T2 h) { return {h.y, h.x}; }
   namespace simt {                                                                                           \
   SIMT_COUNTED unsigned short SIMT_NAME(what##_, )(unsigned short p, unsigned short q) {                     \
     const SIMT_T a = SIMT_RAW{p}, b = SIMT_RAW{q};                                                           \
-    return SIMT_T(expression).__x;                                                                           \
+    return SIMT_TO_BITS(expression);                                                                         \
   }                                                                                                          \
   SIMT_COUNTED unsigned SIMT_NAME2(what##_, )(unsigned p, unsigned q) {                                      \
     return SIMT_NAME(what##_, )((unsigned short)p, (unsigned short)q) |                                      \
@@ -168,49 +199,23 @@ SIMT_INLINE SIMT_T2 __lowhigh2highlow(SIMT_T2 h) { return {h.y, h.x}; }
 SIMT_ONE_INSTRUCTION(add, __hadd, SIMT_F(a) + SIMT_F(b))
 SIMT_ONE_INSTRUCTION(sub, __hsub, SIMT_F(a) - SIMT_F(b))
 SIMT_ONE_INSTRUCTION(mul, __hmul, SIMT_F(a) * SIMT_F(b))
-SIMT_INLINE SIMT_T __hdiv(SIMT_T a, SIMT_T b) { return SIMT_F(a) / SIMT_F(b); }
+SIMT_INLINE SIMT_T __hdiv(SIMT_T a, SIMT_T b) { return SIMT_ROUNDED(SIMT_F(a) / SIMT_F(b)); }
 SIMT_PAIR_2(__hdiv, __hdiv2)
 #undef SIMT_ONE_INSTRUCTION
 
-#define SIMT_ARITHMETIC(op, name)                                                               \
-  SIMT_INLINE SIMT_T operator op(const SIMT_T& a, const SIMT_T& b) { return name(a, b); }       \
-  SIMT_INLINE SIMT_T& operator op## = (SIMT_T & a, const SIMT_T& b) { return a = a op b; }      \
-  SIMT_INLINE SIMT_T2 operator op(const SIMT_T2& a, const SIMT_T2& b) { return name##2(a, b); } \
-  SIMT_INLINE SIMT_T2& operator op## = (SIMT_T2 & a, const SIMT_T2& b) { return a = a op b; }
-SIMT_ARITHMETIC(+, __hadd)
-SIMT_ARITHMETIC(-, __hsub)
-SIMT_ARITHMETIC(*, __hmul)
-SIMT_ARITHMETIC(/, __hdiv)
 SIMT_INLINE SIMT_T2 __h2div(SIMT_T2 a, SIMT_T2 b) { return __hdiv2(a, b); }
-#undef SIMT_ARITHMETIC
 
-#define SIMT_VARIANTS(name)                                                                     \
-  SIMT_INLINE SIMT_T name##_rn(SIMT_T a, SIMT_T b) { return name(a, b); }                       \
-  SIMT_INLINE SIMT_T name##_sat(SIMT_T a, SIMT_T b) { return __saturatef(SIMT_F(name(a, b))); } \
-  SIMT_PAIR_2(name##_rn, name##2_rn)                                                            \
+#define SIMT_VARIANTS(name)                                                                                   \
+  SIMT_INLINE SIMT_T name##_rn(SIMT_T a, SIMT_T b) { return name(a, b); }                                     \
+  SIMT_INLINE SIMT_T name##_sat(SIMT_T a, SIMT_T b) { return SIMT_ROUNDED(__saturatef(SIMT_F(name(a, b)))); } \
+  SIMT_PAIR_2(name##_rn, name##2_rn)                                                                          \
   SIMT_PAIR_2(name##_sat, name##2_sat)
 SIMT_VARIANTS(__hadd)
 SIMT_VARIANTS(__hsub)
 SIMT_VARIANTS(__hmul)
 #undef SIMT_VARIANTS
 
-SIMT_INLINE SIMT_T operator+(const SIMT_T& a) { return a; }
-SIMT_INLINE SIMT_T operator-(const SIMT_T& a) { return SIMT_RAW{(unsigned short)(a.__x ^ 0x8000)}; }
-SIMT_INLINE SIMT_T& operator++(SIMT_T& a) { return a = a + SIMT_T(1.0f); }
-SIMT_INLINE SIMT_T& operator--(SIMT_T& a) { return a = a - SIMT_T(1.0f); }
-SIMT_INLINE SIMT_T operator++(SIMT_T& a, int) {
-  SIMT_T before = a;
-  ++a;
-  return before;
-}
-SIMT_INLINE SIMT_T operator--(SIMT_T& a, int) {
-  SIMT_T before = a;
-  --a;
-  return before;
-}
-SIMT_INLINE SIMT_T2 operator+(const SIMT_T2& a) { return a; }
-SIMT_INLINE SIMT_T2 operator-(const SIMT_T2& a) { return {-a.x, -a.y}; }
-SIMT_INLINE SIMT_T __hneg(SIMT_T a) { return -a; }
+SIMT_INLINE SIMT_T __hneg(SIMT_T a) { return SIMT_RAW{(unsigned short)(a.__x ^ 0x8000)}; }
 SIMT_INLINE SIMT_T __habs(SIMT_T a) { return SIMT_RAW{(unsigned short)(a.__x & 0x7fff)}; }
 SIMT_PAIR_1(__hneg)
 SIMT_PAIR_1(__habs)
@@ -232,47 +237,46 @@ SIMT_INLINE SIMT_T __hfma(SIMT_T a, SIMT_T b, SIMT_T c) {
 SIMT_INLINE SIMT_T2 __hfma2(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) {
   return __builtin_bit_cast(SIMT_RAW2, simt::SIMT_NAME2(fma_, )(SIMT_BITS(a), SIMT_BITS(b), SIMT_BITS(c)));
 }
-SIMT_INLINE SIMT_T __hfma_sat(SIMT_T a, SIMT_T b, SIMT_T c) { return __saturatef(SIMT_F(__hfma(a, b, c))); }
+SIMT_INLINE SIMT_T __hfma_sat(SIMT_T a, SIMT_T b, SIMT_T c) {
+  return SIMT_ROUNDED(__saturatef(SIMT_F(__hfma(a, b, c))));
+}
 SIMT_INLINE SIMT_T __hfma_relu(SIMT_T a, SIMT_T b, SIMT_T c) {
   const SIMT_T sum = __hfma(a, b, c);
-  return SIMT_F(sum) < 0 ? SIMT_T(0.0f) : sum;
+  return SIMT_F(sum) < 0 ? SIMT_ROUNDED(0.0f) : sum;
 }
 SIMT_PAIR_3(__hfma_sat, __hfma2_sat)
 SIMT_PAIR_3(__hfma_relu, __hfma2_relu)
 // Complex numbers: x is the real part. a·b + c
 SIMT_INLINE SIMT_T2 __hcmadd(SIMT_T2 a, SIMT_T2 b, SIMT_T2 c) {
-  return {__hfma(-a.y, b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
+  return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
 }
 
 // ---- comparison: with a NaN the plain forms are false (but !=), the `u` forms true ----
 
-#define SIMT_COMPARE(op, name, unordered)                                                           \
-  SIMT_INLINE bool operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); } \
-  SIMT_INLINE bool name(SIMT_T a, SIMT_T b) { return unordered(a, b) ? false : a op b; }            \
-  SIMT_INLINE bool name##u(SIMT_T a, SIMT_T b) { return unordered(a, b) ? true : a op b; }          \
-  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a, SIMT_T2 b) {                                               \
-    return {SIMT_T(name(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name(a.y, b.y) ? 1.0f : 0.0f)};            \
-  }                                                                                                 \
-  SIMT_INLINE SIMT_T2 name##u2(SIMT_T2 a, SIMT_T2 b) {                                              \
-    return {SIMT_T(name##u(a.x, b.x) ? 1.0f : 0.0f), SIMT_T(name##u(a.y, b.y) ? 1.0f : 0.0f)};      \
-  }                                                                                                 \
-  SIMT_INLINE unsigned name##2_mask(SIMT_T2 a, SIMT_T2 b) {                                         \
-    return (name(a.x, b.x) ? 0xffffu : 0) | (name(a.y, b.y) ? 0xffff0000u : 0);                     \
-  }                                                                                                 \
-  SIMT_INLINE unsigned name##u2_mask(SIMT_T2 a, SIMT_T2 b) {                                        \
-    return (name##u(a.x, b.x) ? 0xffffu : 0) | (name##u(a.y, b.y) ? 0xffff0000u : 0);               \
+#define SIMT_TRUTH(truth) SIMT_ROUNDED((truth) ? 1.0f : 0.0f)
+#define SIMT_COMPARE(op, name, unordered)                                                                  \
+  SIMT_INLINE bool name(SIMT_T a, SIMT_T b) { return unordered(a, b) ? false : SIMT_F(a) op SIMT_F(b); }   \
+  SIMT_INLINE bool name##u(SIMT_T a, SIMT_T b) { return unordered(a, b) ? true : SIMT_F(a) op SIMT_F(b); } \
+  SIMT_INLINE SIMT_T2 name##2(SIMT_T2 a, SIMT_T2 b) {                                                      \
+    return {SIMT_TRUTH(name(a.x, b.x)), SIMT_TRUTH(name(a.y, b.y))};                                       \
+  }                                                                                                        \
+  SIMT_INLINE SIMT_T2 name##u2(SIMT_T2 a, SIMT_T2 b) {                                                     \
+    return {SIMT_TRUTH(name##u(a.x, b.x)), SIMT_TRUTH(name##u(a.y, b.y))};                                 \
+  }                                                                                                        \
+  SIMT_INLINE unsigned name##2_mask(SIMT_T2 a, SIMT_T2 b) {                                                \
+    return (name(a.x, b.x) ? 0xffffu : 0) | (name(a.y, b.y) ? 0xffff0000u : 0);                            \
+  }                                                                                                        \
+  SIMT_INLINE unsigned name##u2_mask(SIMT_T2 a, SIMT_T2 b) {                                               \
+    return (name##u(a.x, b.x) ? 0xffffu : 0) | (name##u(a.y, b.y) ? 0xffff0000u : 0);                      \
   }
-#define SIMT_COMPARE_BOTH(op, name)                                                                                  \
-  SIMT_INLINE bool __hb##name##2(SIMT_T2 a, SIMT_T2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); }        \
-  SIMT_INLINE bool __hb##name##u2(SIMT_T2 a, SIMT_T2 b) { return __h##name##u(a.x, b.x) && __h##name##u(a.y, b.y); } \
-  SIMT_INLINE bool operator op(const SIMT_T2& a, const SIMT_T2& b) { return a.x op b.x && a.y op b.y; }
+#define SIMT_COMPARE_BOTH(name)                                                                               \
+  SIMT_INLINE bool __hb##name##2(SIMT_T2 a, SIMT_T2 b) { return __h##name(a.x, b.x) && __h##name(a.y, b.y); } \
+  SIMT_INLINE bool __hb##name##u2(SIMT_T2 a, SIMT_T2 b) { return __h##name##u(a.x, b.x) && __h##name##u(a.y, b.y); }
 SIMT_INLINE bool __hisnan(SIMT_T a) { return SIMT_F(a) != SIMT_F(a); }
 SIMT_INLINE int __hisinf(SIMT_T a) {
   return SIMT_F(a) == __builtin_inff() ? 1 : SIMT_F(a) == -__builtin_inff() ? -1 : 0;
 }
-SIMT_INLINE SIMT_T2 __hisnan2(SIMT_T2 a) {
-  return {SIMT_T(__hisnan(a.x) ? 1.0f : 0.0f), SIMT_T(__hisnan(a.y) ? 1.0f : 0.0f)};
-}
+SIMT_INLINE SIMT_T2 __hisnan2(SIMT_T2 a) { return {SIMT_TRUTH(__hisnan(a.x)), SIMT_TRUTH(__hisnan(a.y))}; }
 namespace simt {
 template <> inline constexpr bool cached<SIMT_T> = true;
 template <> inline constexpr bool cached<SIMT_T2> = true;
@@ -284,14 +288,63 @@ SIMT_COMPARE(<, __hlt, simt::unordered)
 SIMT_COMPARE(<=, __hle, simt::unordered)
 SIMT_COMPARE(>, __hgt, simt::unordered)
 SIMT_COMPARE(>=, __hge, simt::unordered)
-SIMT_COMPARE_BOTH(==, eq)
-SIMT_COMPARE_BOTH(!=, ne)
-SIMT_COMPARE_BOTH(<, lt)
-SIMT_COMPARE_BOTH(<=, le)
-SIMT_COMPARE_BOTH(>, gt)
-SIMT_COMPARE_BOTH(>=, ge)
+SIMT_COMPARE_BOTH(eq)
+SIMT_COMPARE_BOTH(ne)
+SIMT_COMPARE_BOTH(lt)
+SIMT_COMPARE_BOTH(le)
+SIMT_COMPARE_BOTH(gt)
+SIMT_COMPARE_BOTH(ge)
 #undef SIMT_COMPARE_BOTH
 #undef SIMT_COMPARE
+#undef SIMT_TRUTH
+
+// ---- operators ----
+
+#define SIMT_OPERATOR(T, op, name)                                         \
+  SIMT_INLINE T operator op(const T& a, const T& b) { return name(a, b); } \
+  SIMT_INLINE T& operator op## = (T & a, const T& b) { return a = name(a, b); }
+#define SIMT_OPERATORS(T, one, add, subtract, multiply, divide, negate) \
+  SIMT_OPERATOR(T, +, add)                                              \
+  SIMT_OPERATOR(T, -, subtract)                                         \
+  SIMT_OPERATOR(T, *, multiply)                                         \
+  SIMT_OPERATOR(T, /, divide)                                           \
+  SIMT_INLINE T operator+(const T& a) { return a; }                     \
+  SIMT_INLINE T operator-(const T& a) { return negate(a); }             \
+  SIMT_INLINE T& operator++(T& a) { return a = add(a, one); }           \
+  SIMT_INLINE T& operator--(T& a) { return a = subtract(a, one); }      \
+  SIMT_INLINE T operator++(T& a, int) {                                 \
+    const T before = a;                                                 \
+    ++a;                                                                \
+    return before;                                                      \
+  }                                                                     \
+  SIMT_INLINE T operator--(T& a, int) {                                 \
+    const T before = a;                                                 \
+    --a;                                                                \
+    return before;                                                      \
+  }
+#define SIMT_COMPARISONS(compare) compare(==) compare(!=) compare(<) compare(<=) compare(>) compare(>=)
+
+#if !SIMT_HIDE_OPERATORS
+#define SIMT_COMPARE(op) \
+  SIMT_INLINE bool operator op(const SIMT_T& a, const SIMT_T& b) { return SIMT_F(a) op SIMT_F(b); }
+SIMT_OPERATORS(SIMT_T, SIMT_ROUNDED(1.0f), __hadd, __hsub, __hmul, __hdiv, __hneg)
+SIMT_COMPARISONS(SIMT_COMPARE)
+#undef SIMT_COMPARE
+#endif
+#if !SIMT_HIDE_OPERATORS2
+#define SIMT_COMPARE(op)                                             \
+  SIMT_INLINE bool operator op(const SIMT_T2& a, const SIMT_T2& b) { \
+    return SIMT_F(a.x) op SIMT_F(b.x) && SIMT_F(a.y) op SIMT_F(b.y); \
+  }
+SIMT_OPERATORS(SIMT_T2, (SIMT_T2{SIMT_ROUNDED(1.0f), SIMT_ROUNDED(1.0f)}), __hadd2, __hsub2, __hmul2, __hdiv2, __hneg2)
+SIMT_COMPARISONS(SIMT_COMPARE)
+#undef SIMT_COMPARE
+#endif
+#undef SIMT_COMPARISONS
+#undef SIMT_OPERATORS
+#undef SIMT_OPERATOR
+
+// ---- extremes ----
 
 // A NaN loses against a number, and +0 is above -0; the `_nan` forms give NaN if either is one.
 #define SIMT_EXTREME(name, op, zero)                                      \
@@ -312,29 +365,29 @@ SIMT_EXTREME(__hmax, >, &)
 
 // ---- functions ----
 
-#define SIMT_FUNCTION(name, expression) \
-  inline SIMT_T h##name(SIMT_T a) {     \
-    const float f = SIMT_F(a);          \
-    return expression;                  \
-  }                                     \
+#define SIMT_FUNCTION(name, rounded, expression) \
+  inline SIMT_T h##name(SIMT_T a) {              \
+    const float f = SIMT_F(a);                   \
+    return rounded(expression);                  \
+  }                                              \
   inline SIMT_T2 h2##name(SIMT_T2 a) { return {h##name(a.x), h##name(a.y)}; }
-SIMT_FUNCTION(ceil, ::ceilf(f))
-SIMT_FUNCTION(floor, ::floorf(f))
-SIMT_FUNCTION(trunc, ::truncf(f))
-SIMT_FUNCTION(rint, ::rintf(f))
-SIMT_FUNCTION(sqrt, __builtin_sqrtf(f))
-SIMT_FUNCTION(rsqrt, 1 / __builtin_sqrt((double)f))
-SIMT_FUNCTION(rcp, 1 / f)
-SIMT_FUNCTION(exp, ::exp((double)f))
-SIMT_FUNCTION(exp2, ::exp2((double)f))
-SIMT_FUNCTION(exp10, ::exp10((double)f))
-SIMT_FUNCTION(log, ::log((double)f))
-SIMT_FUNCTION(log2, ::log2((double)f))
-SIMT_FUNCTION(log10, ::log10((double)f))
-SIMT_FUNCTION(sin, ::sin((double)f))
-SIMT_FUNCTION(cos, ::cos((double)f))
-SIMT_FUNCTION(tanh, ::tanh((double)f))
-SIMT_FUNCTION(tanh_approx, ::tanh((double)f))
+SIMT_FUNCTION(ceil, SIMT_ROUNDED, ::ceilf(f))
+SIMT_FUNCTION(floor, SIMT_ROUNDED, ::floorf(f))
+SIMT_FUNCTION(trunc, SIMT_ROUNDED, ::truncf(f))
+SIMT_FUNCTION(rint, SIMT_ROUNDED, ::rintf(f))
+SIMT_FUNCTION(sqrt, SIMT_ROUNDED, __builtin_sqrtf(f))
+SIMT_FUNCTION(rsqrt, SIMT_ROUNDED_DOUBLE, 1 / __builtin_sqrt((double)f))
+SIMT_FUNCTION(rcp, SIMT_ROUNDED, 1 / f)
+SIMT_FUNCTION(exp, SIMT_ROUNDED_DOUBLE, ::exp((double)f))
+SIMT_FUNCTION(exp2, SIMT_ROUNDED_DOUBLE, ::exp2((double)f))
+SIMT_FUNCTION(exp10, SIMT_ROUNDED_DOUBLE, ::exp10((double)f))
+SIMT_FUNCTION(log, SIMT_ROUNDED_DOUBLE, ::log((double)f))
+SIMT_FUNCTION(log2, SIMT_ROUNDED_DOUBLE, ::log2((double)f))
+SIMT_FUNCTION(log10, SIMT_ROUNDED_DOUBLE, ::log10((double)f))
+SIMT_FUNCTION(sin, SIMT_ROUNDED_DOUBLE, ::sin((double)f))
+SIMT_FUNCTION(cos, SIMT_ROUNDED_DOUBLE, ::cos((double)f))
+SIMT_FUNCTION(tanh, SIMT_ROUNDED_DOUBLE, ::tanh((double)f))
+SIMT_FUNCTION(tanh_approx, SIMT_ROUNDED_DOUBLE, ::tanh((double)f))
 #undef SIMT_FUNCTION
 
 #undef SIMT_PAIR_3
@@ -346,6 +399,12 @@ SIMT_FUNCTION(tanh_approx, ::tanh((double)f))
 #undef SIMT_NAME
 #undef SIMT_JOIN
 #undef SIMT_JOIN_
+#undef SIMT_ROUNDED_DOUBLE
+#undef SIMT_ROUNDED
+#undef SIMT_FROM_TORCH
+#undef SIMT_HIDE_OPERATORS2
+#undef SIMT_HIDE_OPERATORS
+#undef SIMT_HIDE_CONVERSIONS
 #undef SIMT_TO_BITS
 #undef SIMT_FROM_BITS
 #undef SIMT_LEAST

@@ -9,6 +9,14 @@
 #include <simt/function.h>
 #include <simt/pybind.h>
 
+// Torch declares these conversions, and __ldg() of its types, for nvcc only.
+template <> inline constexpr bool simt::is_torchs_type<c10::Half, __half> = true;
+template <> inline constexpr bool simt::is_torchs_type<c10::BFloat16, __nv_bfloat16> = true;
+namespace c10 {
+SIMT_INLINE Half __ldg(const Half* pointer) { return *pointer; }
+SIMT_INLINE BFloat16 __ldg(const BFloat16* pointer) { return *pointer; }
+}  // namespace c10
+
 namespace torch::headeronly {
 // torch declares it for nvcc only.
 template <class T>

@@ -346,7 +346,11 @@ SIMT_INLINE void store(S* matrix, F& f, unsigned stride, bool by_rows, int line)
 template <class T> SIMT_INLINE double factor(const stored<T>& x) {
   if constexpr (same<T, precision::tf32>)
     return __uint_as_float(__float_as_uint(x) & 0xffffe000u);  // the other bits are ignored
-  else if constexpr (sixteen<T> || eight_float<T>)
+  else if constexpr (same<T, __half>)
+    return __half2float(x);
+  else if constexpr (same<T, __nv_bfloat16>)
+    return __bfloat162float(x);
+  else if constexpr (eight_float<T>)
     return (float)x;
   else
     return x;
@@ -426,8 +430,10 @@ template <class D> SIMT_INLINE D rounded(double sum, bool saturate) {
     return (int)(unsigned)(long long)sum;
   } else if constexpr (same<D, float>) {
     return sum != sum ? __uint_as_float(0x7fffffffu) : (float)sum;
+  } else if constexpr (same<D, __half>) {
+    return __double2half(sum);
   } else {
-    return D(sum);
+    return sum;
   }
 }
 
@@ -460,7 +466,7 @@ SIMT_APART void multiply(D* d, const A* a_of, const B* b_of, const C* c_of, bool
     for (int i = 0; i < share<accumulator, M, N, K>; ++i) {
       const auto p = places<accumulator, M, N, K, C>.of[lane][i];
       if constexpr (same<C, __half>)
-        sum[p.row][p.column] = (float)part.c[i];
+        sum[p.row][p.column] = __half2float(part.c[i]);
       else
         sum[p.row][p.column] = part.c[i];
     }

@@ -38,7 +38,7 @@ __global__ void halves(float* x, float* y) {
   int i = blockIdx.x * 32 + threadIdx.x;
   __half2 a = __floats2half2_rn(x[i], 2.0f), sum = a;
   for (int k = 0; k < 10; k++) sum = __hfma2(sum, a, sum);
-  y[i] = __low2float(sum + a);
+  y[i] = __low2float(__hadd2(sum, a));
 }
 __global__ void own_array(float* x, float* y) {
   int kept[16], i = blockIdx.x * 32 + threadIdx.x, at = 0;

@@ -2,8 +2,9 @@
 
 import pytest
 
-from simt.gpu.flags import TORCH_FLAGS, pick_architecture, pick_host_flags, refuse_architectures, translate
+from simt.gpu.flags import pick_architecture, pick_host_flags, refuse_architectures, translate
 from simt.gpu.items import NotSplit
+from simt.toolchain.half_macros import TORCH_FLAGS
 
 
 def test_flags_of_kernelbench():

@@ -46,7 +46,7 @@ def test_the_header_with_all_operators_is_tried_where_it_may_help(monkeypatch, l
         raise CompileError([Diagnostic("cuda_sources", line, 1, "error", message, text)])
 
     monkeypatch.setattr(build, "_compile", fail)
-    monkeypatch.setattr(build, "build_header", lambda name, mode: Path(name))
+    monkeypatch.setattr(build, "build_header", lambda name, *_: Path(name))
     _, unit = make_unit()
     with pytest.raises(CompileError):
         build.link("diagnostics", [unit], [], [], [])
@@ -63,7 +63,7 @@ def test_the_header_with_all_operators_is_tried_where_an_operator_gets_other_arg
         raise CompileError([Diagnostic("cuda_sources", 7, 12, "error", message, "  auto y = torch::sum(x, name);")])
 
     monkeypatch.setattr(build, "_compile", fail)
-    monkeypatch.setattr(build, "build_header", lambda name, mode: Path(name))
+    monkeypatch.setattr(build, "build_header", lambda name, *_: Path(name))
     with pytest.raises(CompileError):
         build.link("diagnostics", [make_unit()[1]], [], [], [])
     assert headers == ["prelude", "prelude_full"]

@@ -2,10 +2,10 @@
 #pragma once
 
 inline at::Half atomicAdd(at::Half* address, at::Half value) {
-  return (float)atomicAdd((__half*)address, __half((float)value));
+  return __half2float(atomicAdd((__half*)address, __float2half((float)value)));
 }
 inline at::BFloat16 atomicAdd(at::BFloat16* address, at::BFloat16 value) {
-  return (float)atomicAdd((__nv_bfloat16*)address, __nv_bfloat16((float)value));
+  return __bfloat162float(atomicAdd((__nv_bfloat16*)address, __float2bfloat16((float)value)));
 }
 
 template <class T>
