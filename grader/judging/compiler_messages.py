@@ -224,6 +224,12 @@ def _continues(before: str, behind: str) -> bool:
 BRACED = re.compile(r"[-+*/%<>\[]\s*(\{(\w+)\})|(\{(\w+)\})\s*(?:[-+*/%\]]|>>>)")  # C++ has no braces there
 
 
+def _names_half(place: Place) -> dict | None:
+    """Return whether the message or the source names a 16-bit float."""
+    named = re.search(r"\b(?:__|nv_|__nv_)?(?:half|bfloat16)2?\b", f"{place.match.string}\n{place.source}")
+    return {} if named else None
+
+
 def _braced_name(place: Place) -> dict | None:
     """Return the first name of the line that stands in braces next to an operator, as in an f-string of Python."""
     found = BRACED.search(place.line)
@@ -302,6 +308,12 @@ def _unknown(name: str = r"[\w:]+") -> str:
 BUILTINS = r"(?i:threadidx|blockidx|blockdim|griddim|warpsize|_+syncthreads|_*syncwarp|_*syncthread)"
 SHUFFLES = r"__(?:shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot)"
 
+# A 16-bit float, or a pair of them, between the quotation marks of g++, clang or nvcc.
+_SIXTEEN_BITS = r"[‘'\"](?:const )?(?:__half|half|nv_half|(?:__)?nv_bfloat16)2?(?: ?&)?(?:[’'\"]|::)"
+HALF_CONVERSION = (
+    "torch compiles extensions without the implicit conversions of half and bfloat16 from and to other types. "
+    "Convert with __half2float and __float2half, or __bfloat162float and __float2bfloat16."
+)
 LAUNCH = r"The kernel's parameters are \((?P<wants>.*)\), but this launch gives \((?P<gives>.*)\)"
 
 # The first entry that fits counts, so special entries come before general ones.
@@ -601,6 +613,24 @@ KNOWN: list[Known] = [
         "AT_DISPATCH_… needs the element type. Replace x.type() by x.scalar_type().",
     ),
     Known(
+        "half_extremes",
+        r"no matching function for call to [‘'](?:max|min)\b|"
+        r"no instance of overloaded function \"(?:max|min)\" matches",
+        "max and min have no version for half and bfloat16. Use __hmax and __hmin.",
+        when=_names_half,
+    ),
+    Known(
+        "half_conversion",
+        rf"(?:cannot convert|invalid cast from type|‘static_cast’ from type|from) {_SIXTEEN_BITS}.* to |"
+        rf"to (?:non-scalar type )?{_SIXTEEN_BITS}|types? {_SIXTEEN_BITS} and|reference of type {_SIXTEEN_BITS}|"
+        rf"no (?:matching function for call to|matching constructor for .*|instance of constructor) {_SIXTEEN_BITS}|"
+        rf"operand types are incompatible .*{_SIXTEEN_BITS}|"
+        r"no (?:matching function for call to|instance of overloaded function) [‘\"']__(?:h|half|bfloat16|float2)\w+|"
+        rf"incompatible (?:type|operand types).*{_SIXTEEN_BITS}|{_SIXTEEN_BITS} is not contextually convertible",
+        HALF_CONVERSION,
+    ),
+    Known("half_conversion", r"expression must have bool type", HALF_CONVERSION, when=_names_half),
+    Known(
         "too_few_arguments",
         LAUNCH,
         "The launch passes too few arguments. Compare them with the kernel's parameters, one by one.",
@@ -690,9 +720,13 @@ KNOWN: list[Known] = [
     ),
     Known(
         "half_operators",
-        r"(?:more than one|no) operator \"[^\"]+\" matches.*|more than one (?:conversion|operator)",
-        "torch compiles extensions without the arithmetic operators of half. Convert with __half2float, compute "
-        "in float, and convert back with __float2half; or use __hadd and similar functions.",
+        r"(?:more than one|no) operator \"[^\"]+\" matches.*|more than one (?:conversion|operator)|"
+        rf"no match for ‘operator.*{_SIXTEEN_BITS}|declared for postfix ‘(?:\+\+|--)’|"
+        rf"(?:invalid operands to binary expression|invalid argument type|cannot \w+ value of type).*{_SIXTEEN_BITS}|"
+        r"no viable overloaded '",
+        "torch compiles extensions without the operators of half, and without implicit conversions of half and "
+        "bfloat16. Convert with __half2float (__bfloat162float), compute in float, and convert back with __float2half "
+        "(__float2bfloat16); or use __hadd and similar functions.",
     ),
     Known(
         "remainder_of_floats",

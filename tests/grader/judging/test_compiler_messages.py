@@ -6,6 +6,9 @@ compiler_messages/nvcc.json.
 """
 
 import json
+import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import torch
 
 import simt
 from grader.judging import compiler_messages
+from simt.toolchain.half_macros import TORCH_FLAGS
 
 HERE = Path(__file__).parent / "compiler_messages"
 CASES = tomllib.loads((HERE / "cases.toml").read_text(encoding="utf-8"))
@@ -160,3 +164,81 @@ def test_words_are_filled_in():
     assert all(
         "{name}" not in compiler_messages.explain(words).text for words in ("‘rwo’ was not declared in this scope",)
     )
+
+
+# Statements on the halves h and g, the half2 p, the bfloat16 b and the float f, by the entry for what refuses them.
+OF_HALVES = {
+    "half_operators": [
+        "h = h * g;", "h += g;", "f = h < g;", "h = -h;", "h++;", "p = p + p;", "f = f * h;", "b = b + f;", "h = f;",
+        "if (!h) f = 1;",
+    ],
+    "half_conversion": [
+        "float z = h;", "f = h;", "f = (float)h;", "f = static_cast<float>(b);", "__half z = f;", "half z = 0.0f;",
+        "__half z(f);", "h = (__half)f;", "f = expf(h);", "if (h) f = 1;", "__half2 z(f, f);", "__half z = b;",
+        "h = __hadd(h, f);", "f = __half2float(b);", "f = f > 0 ? h : f;",
+    ],
+    "half_extremes": ["h = max(h, g);", "b = min(b, b);"],
+}  # fmt: skip
+
+
+def write_halves(name: str) -> str:
+    """Return a source that has a line for each of an entry's statements."""
+    parameters = "__half h, __half g, __half2 p, __nv_bfloat16 b, float f"
+    lines = [f"__device__ void f{n}({parameters}) {{ {statement} }}" for n, statement in enumerate(OF_HALVES[name])]
+    return "\n".join(["#include <cuda_fp16.h>", "#include <cuda_bf16.h>", *lines, ""])
+
+
+def check_halves(name: str, source: str, messages: dict[int, str]) -> None:
+    """Check that each line with a statement has a message with the explanation of the entry."""
+    assert len(messages) == len(OF_HALVES[name])
+    for number, message in messages.items():
+        explanation = compiler_messages.explain(message, source.split("\n")[number - 1], source, number)
+        assert explanation and explanation.name == name, (number, message, explanation)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OF_HALVES)
+def test_halves(name):
+    """Is each statement refused that torch's flags hide, with the explanation meant for it?"""
+    source = write_halves(name)
+    with pytest.raises(simt.CompileError) as caught:
+        simt.load_inline("halves", DECLARED, source, functions=["run"])
+    errors = [d for d in caught.value.diagnostics if d.severity == "error"]
+    check_halves(name, source, {d.line: d.message for d in reversed(errors)})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="nvcc is not installed")
+@pytest.mark.parametrize("name", OF_HALVES)
+def test_halves_with_nvcc(name, tmp_path):
+    """Does nvcc refuse the same statements, with the same explanations?"""
+    source, file = write_halves(name), tmp_path / "cuda.cu"
+    file.write_text(source, encoding="utf-8")
+    command = ["nvcc", *TORCH_FLAGS, "-std=c++20", "-arch=sm_75", "-cubin", "-o", str(tmp_path / "out"), str(file)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found = re.findall(r"cuda\.cu\((\d+)\): error[^:]*: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+    check_halves(name, source, {int(line): message for line, message in reversed(found)})
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("half_operators", "invalid operands to binary expression ('__half' and '__half')"),
+        ("half_operators", "no viable overloaded '+='"),
+        ("half_operators", "invalid argument type '__half' to unary expression"),
+        ("half_operators", "cannot increment value of type '__half'"),
+        ("half_conversion", "no viable conversion from '__half' to 'float'"),
+        ("half_conversion", "no viable conversion from 'float' to '__half'"),
+        ("half_conversion", "cannot convert '__half' to 'float' without a conversion operator"),
+        ("half_conversion", "no matching conversion for functional-style cast from '__nv_bfloat16' to 'float'"),
+        ("half_conversion", "no matching constructor for initialization of '__half2'"),
+        ("half_conversion", "assigning to 'float' from incompatible type '__half'"),
+        ("half_conversion", "value of type '__half' is not contextually convertible to 'bool'"),
+        ("half_extremes", "no matching function for call to 'max'"),
+    ],
+)
+def test_halves_in_clangs_words(name, message):
+    """Do the messages of clang get the same explanations?"""
+    explanation = compiler_messages.explain(message, "h = max(h, g);", "__global__ void k(__half h) {", 1)
+    assert explanation and explanation.name == name
+    assert not compiler_messages.explain("no viable conversion from 'Pair' to 'float'", "f = p;", "", 1)
