@@ -103,8 +103,8 @@ def find_half_sums(source: str, stores: list[int]) -> list[int]:
         if function is None or not any(one.kernel for one in text.functions.values()):
             continue
         name, index = made[1], r"(?:\s*\[[^\]]*\])?"
-        sums = rf"(?<![\w.]){name}{index}\s*=(?!=)[^;\n]*\b{name}\b[^;\n]*\+|(?<![\w.]){name}{index}\s*\+="
-        added = [text.line(match.start()) for match in text.find(sums, function)]
+        sums = rf"=(?!=)[^;\n]*\b{name}\b[^;\n]*\+|\+=|=\s*__h(?:add|fma)\w*\([^;\n]*\b{name}\b"
+        added = [text.line(match.start()) for match in text.find(rf"(?<![\w.]){name}{index}\s*(?:{sums})", function)]
         if added:
             return sorted({text.line(made.start()), *added})
     return []

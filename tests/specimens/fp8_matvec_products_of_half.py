@@ -31,7 +31,7 @@ __global__ void fp8_matvec_kernel(const __half* x, const __nv_fp8_e4m3* weight, 
     for (int group = 0; group < groups; ++group) {
         const int first = group * group_size, end = min(first + group_size, columns);
         float part = 0.0f;
-        for (int c = first + lane; c < end; c += 32) part += __half2float((__half)weight[c] * x[c]);
+        for (int c = first + lane; c < end; c += 32) part += __half2float(__hmul((__half)weight[c], x[c]));
         sum += part * scales[group];
     }
     for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_down_sync(0xffffffff, sum, distance);

@@ -34,7 +34,7 @@ __global__ void fp8_matvec_kernel(const __half* x, const __nv_fp8_e4m3* weight, 
         for (int c = first + lane; c < end; c += 32) part += (float)weight[c] * __half2float(x[c]);
         sum = __float2half(__half2float(sum) + part * scales[group]);
     }
-    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_down_sync(0xffffffff, sum, distance);
+    for (int distance = 16; distance > 0; distance /= 2) sum = __hadd(sum, __shfl_down_sync(0xffffffff, sum, distance));
     if (lane == 0) y[(int64_t)blockIdx.y * rows + row] = sum;
 }
 
