@@ -33,8 +33,8 @@ SIMT_APART inline const char* find_matrix(unsigned low, const char* what, int li
                           what, line);
   if (!is_dynamic && !is_static)
     detail::against_rules("illegal_address",
-                          "matrices in shared memory. Put bits 4 to 17 of an address from __cvta_generic_to_shared() "
-                          "into bits 0 to 13 of the descriptor.",
+                          "matrices that begin in shared memory. This one lies past the end, or bits 0 to 13 of its "
+                          "descriptor are not bits 4 to 17 of an address from __cvta_generic_to_shared().",
                           what, line);
   return (const char*)(is_dynamic ? in_dynamic : in_static);
 }

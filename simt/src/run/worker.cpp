@@ -143,8 +143,9 @@ void prepare(Worker& worker, Job& job) {
   worker.checker = nullptr;
   blockDim = config.block;
   gridDim = config.grid;
-  worker.dynamic_base =
-      worker.dynamic_shared - (config.shared + 31) / 32 * 32;       // tensor cores' tiles begin at a multiple of 32
+  // GPUs begin it at a multiple of 1024, on which swizzled tiles rely. A small one keeps its end near the fence.
+  const std::size_t alignment = config.shared > 1024 ? 1024 : 128;
+  worker.dynamic_base = worker.dynamic_shared - (config.shared + alignment - 1) / alignment * alignment;
   const unsigned x = config.block.x, y = config.block.y;
   worker.places.resize(count);
   for (unsigned i = 0, at[3] = {0, 0, 0}; i < count; ++i) {

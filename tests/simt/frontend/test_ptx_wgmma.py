@@ -181,7 +181,7 @@ def _run(kernels, a_fields: int = 0, b_fields: int = 1 << 62 | 64 << 32, form: i
     [
         (1 << 62 | 64 << 32 | 2 << 49, r"wgmma.m64n64k16.f16 in line \d+ needs a base offset of 0 .*; it is 2"),
         (1 << 62 | 64 << 32 | 24, "to begin in the first row of its pattern, which repeats every 1024 bytes.*row 3"),
-        (1 << 13, "matrices in shared memory.*__cvta_generic_to_shared"),
+        (1 << 13, "matrices that begin in shared memory.*__cvta_generic_to_shared"),
     ],
 )
 def test_wrong_descriptors(kernels, fields, words):

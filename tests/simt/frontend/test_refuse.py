@@ -59,7 +59,7 @@ def _in_kernel(text: str) -> str:
         ("void f() {\n  cuLaunchKernel(k);\n}", 2, "cuLaunchKernel", "driver API"),
         ("void f() {\n  cudaMemcpy3DPeer(&p);\n}", 2, "cudaMemcpy3DPeer", "second GPU"),
         # assembly
-        (_in_kernel('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");'), 2, "wgmma.fence.sync.aligned", "PTX"),
+        (_in_kernel('asm("tcgen05.fence::after_thread_sync;");'), 2, "tcgen05.fence::after_thread_sync", "PTX"),
         (_in_kernel('__asm__("griddepcontrol.wait;");'), 2, "griddepcontrol.wait", "PTX"),
         # libraries
         ("#include <thrust/async/sort.h>", 1, "#include <thrust/async/sort.h>", "thrust"),

@@ -326,3 +326,20 @@ def test_an_idle_launch_is_noted_and_runs_no_thread():
     assert not y.any() and simt.take_launches()[0] == ("fill", (1, 1, 1), (32, 1, 1))
     module.run(y, 32)
     assert y.all()
+
+
+@pytest.mark.parametrize("size", [128, 1024, 1088, 2056, 4112, 40000])
+def test_dynamic_shared_memory_begins_where_it_asks_to(size):
+    """Is it aligned for a swizzled tile of Hopper, though its size is no multiple of that?"""
+    alignment = 128 if size <= 1024 else 1024
+    source = f"""
+    __global__ void k(int* y) {{
+        extern __shared__ __align__({alignment}) unsigned char tile[];
+        tile[{size} - 1] = 1;
+        y[0] = (int)(__cvta_generic_to_shared(tile) % {alignment});
+        y[1] = (int)((size_t)tile % {alignment});
+    }}
+    torch::Tensor run(torch::Tensor y) {{ k<<<1, 1, {size}>>>(y.data_ptr<int>()); return y; }}
+    """
+    kernels = simt.load_inline("aligned", "torch::Tensor run(torch::Tensor y);", source, functions=["run"])
+    assert kernels.run(torch.full((2,), -1, dtype=torch.int32)).tolist() == [0, 0]
