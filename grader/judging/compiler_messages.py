@@ -310,6 +310,7 @@ SHUFFLES = r"__(?:shfl|shfl_up|shfl_down|shfl_xor|any|all|ballot)"
 
 # A 16-bit float, or a pair of them, between the quotation marks of g++, clang or nvcc.
 _SIXTEEN_BITS = r"[‘'\"](?:const )?(?:__half|half|nv_half|(?:__)?nv_bfloat16)2?(?: ?&)?(?:[’'\"]|::)"
+_NOT_OF_FLOATS = r"\[|<<|>>|%|\^|&(?!&)|\|(?!\|)"  # operators that no type of floats has
 HALF_CONVERSION = (
     "torch compiles extensions without the implicit conversions of half and bfloat16 from and to other types. "
     "Convert with __half2float and __float2half, or __bfloat162float and __float2bfloat16."
@@ -720,8 +721,9 @@ KNOWN: list[Known] = [
     ),
     Known(
         "half_operators",
-        r"(?:more than one|no) operator \"[^\"]+\" matches.*|more than one (?:conversion|operator)|"
-        rf"no match for ‘operator.*{_SIXTEEN_BITS}|declared for postfix ‘(?:\+\+|--)’|"
+        rf"(?:more than one|no) operator \"(?!{_NOT_OF_FLOATS})[^\"]+\" matches.*|"
+        r"more than one (?:conversion|operator)|"
+        rf"no match for ‘operator(?!{_NOT_OF_FLOATS}).*{_SIXTEEN_BITS}|declared for postfix ‘(?:\+\+|--)’|"
         rf"(?:invalid operands to binary expression|invalid argument type|cannot \w+ value of type).*{_SIXTEEN_BITS}|"
         r"no viable overloaded '",
         "torch compiles extensions without the operators of half, and without implicit conversions of half and "
@@ -730,12 +732,15 @@ KNOWN: list[Known] = [
     ),
     Known(
         "remainder_of_floats",
-        r"binary ‘operator(?:%|<<|&|\|)’|expression must have integral",
+        r"binary ‘operator(?:%|<<|&|\|)’|expression must have integral|"
+        rf"no match for ‘operator(?:{_NOT_OF_FLOATS})=?’.*{_SIXTEEN_BITS}|"
+        rf"no operator \"(?:{_NOT_OF_FLOATS})=?\" matches",
         "This operator works on integers only. For the remainder of floats use fmodf(a, b).",
     ),
     Known(
         "index_of_value",
-        r"for array subscript|expression must have pointer-to-object type|subscripted value",
+        r"for array subscript|expression must have pointer-to-object type|subscripted value|"
+        rf"no match for ‘operator\[\]’.*{_SIXTEEN_BITS}|no operator \"\[\]\" matches",
         "The name before [ ] is a single value, not an array or a pointer. Declare the parameter as const float* "
         "x, or remove the [ ].",
     ),

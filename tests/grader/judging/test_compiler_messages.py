@@ -178,6 +178,8 @@ OF_HALVES = {
         "h = __hadd(h, f);", "f = __half2float(b);", "f = f > 0 ? h : f;",
     ],
     "half_extremes": ["h = max(h, g);", "b = min(b, b);"],
+    "index_of_value": ["f = __half2float(h[0]);", "p = p[1];"],
+    "remainder_of_floats": ["h = h << 1;", "h = h % g;", "p = p & p;"],
 }  # fmt: skip
 
 
