@@ -76,5 +76,5 @@ CASES = [
     # every share is one over the number of columns
     {"name": "all equal", "set": {"rows": 3, "columns": 77}, "inputs": "zeros", "reduction": 77},
     # a maximum that starts at -10,000 or -100,000 is never reached: 0 over 0
-    {"name": "at -300,000", "set": {"rows": 2, "columns": 37, "mean": -300000.0}, "reduction": 37},
+    {"name": "at -300,000", "set": {"rows": 2, "columns": 37, "mean": -300000.0, "last": 4}, "reduction": 37},
 ]
