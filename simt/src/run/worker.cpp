@@ -143,7 +143,7 @@ void prepare(Worker& worker, Job& job) {
   worker.checker = nullptr;
   blockDim = config.block;
   gridDim = config.grid;
-  // GPUs begin it at a multiple of 1024, on which swizzled tiles rely. A small one keeps its end near the fence.
+  // A GPU aligns it as the source asks, which is 1024 bytes for swizzled tiles. A small one keeps its end near the fence.
   const std::size_t alignment = config.shared > 1024 ? 1024 : 128;
   worker.dynamic_base = worker.dynamic_shared - (config.shared + alignment - 1) / alignment * alignment;
   const unsigned x = config.block.x, y = config.block.y;
